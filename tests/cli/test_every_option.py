@@ -100,7 +100,7 @@ def test_restore(folder: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached
     run("restore", "in.png", "out.png", *typed, *apart)
     settings = {"eta": 0.5, "satp": {"budget": 0.125}, "estimator": "head"}
     assert reached.words == (Path("in.png"),)
-    apart_from_words = {"settings": settings, "jpeg": False, "clipped": False, "examination": None}
+    apart_from_words = {"settings": settings, "jpeg": False, "clipped": False}
     assert reached.options == {**{name: value for name, (_, value) in GIVEN.items()}, **apart_from_words}
 
 

@@ -333,6 +333,7 @@ def test_a_motion_along_rows_is_told_and_not_undone() -> None:
 )
 def test_a_blur_nobody_spoke_of_is_undone_only_where_the_result_is_fine(task: str, level: Level, left: bool) -> None:
     done = restore(image(scene()), "denoise", sigma=0.05, steps=2, prior=CheapPrior(), check=False)
-    judged = replace(done, verdict=Verdict(level))
+    found = replace(diagnose(image(scene(64))), advice=Advice(task, {"kernel": "disk:3"}))
+    judged = replace(done, verdict=Verdict(level), posed=replace(done.posed, diagnosis=found))
     with pytest.raises(NothingToRepairError, match="left as it is") if left else nullcontext():
-        check_advised(Advice(task, {"kernel": "disk:3"}), judged)
+        check_advised(judged)

@@ -10,7 +10,7 @@ Nothing is enlarged or coloured unless the user asks for it.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,7 +52,14 @@ NOISES = {
 
 
 class NothingToRepairError(LeaderError):
-    """No task was given, and nothing was found to repair: good news rather than a failure."""
+    """No task was given, and nothing was found to repair: good news rather than a failure.
+
+    found  what the picture shows, one sentence each
+    """
+
+    def __init__(self, message: str, found: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.found = tuple(found)
 
 
 @dataclass(frozen=True)
@@ -162,7 +169,8 @@ class Diagnosis:
         """The repair; raises NothingToRepairError if there is none."""
         if self.advice is None:
             name = "this picture" if self.file is None else printable(self.file)
-            raise NothingToRepairError(f"Nothing was found to repair in {name}; choose a task, one of {', '.join(TASKS)}.")
+            fact = f"Nothing was found to repair in {name}; choose a task, one of {', '.join(TASKS)}."
+            raise NothingToRepairError(fact, self.sentences())
         return self.advice
 
     def as_dict(self) -> dict[str, Any]:
@@ -235,9 +243,10 @@ def diagnose(image: ImageLike | Examination) -> Diagnosis:
     return Diagnosis(findings, advise(findings), str(image) if isinstance(image, (str, Path)) else None, examination)
 
 
-def check_advised(advice: Advice, restored: Restoration) -> None:
+def check_advised(restored: Restoration) -> None:
     """Raises NothingToRepairError if a blur was undone without being asked for and the result is not judged fine."""
-    if advice.task == "deblur" and restored.verdict is not None and restored.verdict.level != "fine":
+    advice = None if restored.posed.diagnosis is None else restored.posed.diagnosis.advised()
+    if advice and advice.task == "deblur" and restored.verdict is not None and restored.verdict.level != "fine":
         fact = "There seemed to be a blur, but the result of removing it was judged doubtful, so the picture is left as it is."
         raise NothingToRepairError(Note("left", fact, Remedy("undo the blur", {"task": advice.task, **advice.options})))
 

@@ -27,7 +27,7 @@ from leader.restoration import invention
 from leader.restoration.arguments import as_sigma
 from leader.restoration.borders import Window, extend
 from leader.restoration.clipping import find_clipped
-from leader.restoration.diagnose import Advice
+from leader.restoration.diagnose import Diagnosis
 from leader.restoration.resources import check_memory
 from leader.restoration.tasks import Measured, Request, Task, task_options
 from leader.restoration.whitening import Coloured, NoiseShape, can_be_whitened, whiten_operator
@@ -49,7 +49,7 @@ class PosedProblem:
     white       whether the level is that of white noise, estimated from a picture without compression
     misread     the probability that a choice made for the user is wrong and no noise level makes up for it
     examination of the given picture
-    advice      the repair that the diagnosis advised, if no task was given
+    diagnosis   if no task was given: the one whose advice this is, without its examination
     grain       standard deviation, for [0, 1] images, of the grain added to the result; 0 for none
     """
 
@@ -66,7 +66,7 @@ class PosedProblem:
     white: bool = False
     misread: float = 0.0
     examination: Examination | None = field(default=None, repr=False, compare=False)
-    advice: Advice | None = None
+    diagnosis: Diagnosis | None = None
     grain: float = 0.0
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,34 +57,9 @@ def word(default: Any, help: str, kind: type = str, *options: str, **about: Any)
     return field(default=default, metadata={"word": Word(help, kind, options, **about)})
 
 
-def _task_names() -> list[str]:
-    from leader.restoration.tasks import TASKS
-
-    return list(TASKS)
-
-
-def _method_names() -> list[str]:
-    from leader.methods import METHODS
-
-    return list(METHODS)
-
-
-def _plugin_names() -> list[str]:
-    from leader.plugins import BUNDLES, PLUGINS
-
-    return [NONE, *BUNDLES, *PLUGINS]
-
-
-def _prior_names() -> list[str]:
-    from leader.priors.catalogue import ENTRIES
-
-    return [defaults.PRIOR, *ENTRIES]
-
-
-def _estimator_names() -> list[str]:
-    from leader.uncertainty import ESTIMATORS
-
-    return [defaults.ESTIMATOR, NONE, *ESTIMATORS]
+def _names_in(module: str, *tables: str, before: tuple[str, ...] = ()) -> Callable[[], list[str]]:
+    """Lists the names of tables of a module, which is imported then and no earlier."""
+    return lambda: [*before, *(name for table in tables for name in getattr(import_module(module), table))]
 
 
 @dataclass(frozen=True)
@@ -95,7 +71,14 @@ class RestoreRequest:
     options   of tasks that have no field of their own
     """
 
-    task: str | None = word(None, "What happened to the picture: see leader tasks.", str, "--task", "-t", names=_task_names)
+    task: str | None = word(
+        None,
+        "What happened to the picture: see leader tasks.",
+        str,
+        "--task",
+        "-t",
+        names=_names_in("leader.restoration.tasks", "TASKS"),
+    )
     sigma: Any = word(None, "Noise level, 0.05 = 5 % of the range; estimated if left out.", float, metavar="NUMBER")
     kernel: Any = word(None, "The blur: auto, a file, gaussian:2.5, ...: see leader tasks deblur.", metavar="KERNEL")
     kernel_doubt: float | None = word(
@@ -124,7 +107,7 @@ class RestoreRequest:
         str,
         "--method",
         "-m",
-        names=_method_names,
+        names=_names_in("leader.methods", "METHODS"),
     )
     plugins: tuple[str, ...] | None = word(
         defaults.PLUGINS,
@@ -132,15 +115,23 @@ class RestoreRequest:
         str,
         "--plugin",
         "-p",
-        names=_plugin_names,
+        names=_names_in("leader.plugins", "BUNDLES", "PLUGINS", before=(NONE,)),
         repeated=True,
     )
     steps: int | None = word(
         defaults.STEPS, "Network steps; fewer are faster. By default those of the quality.", int, "--steps", "-n"
     )
     budget: float | None = word(None, "Information loss SATP allows per step: 0 slow, 0.1 fast.", float)
-    estimator: str | None = word(None, "How uncertainty is estimated: see leader estimators.", names=_estimator_names)
-    prior: Any = word(defaults.PRIOR, "The network: a name (see leader priors) or a checkpoint's path.", names=_prior_names)
+    estimator: str | None = word(
+        None,
+        "How uncertainty is estimated: see leader estimators.",
+        names=_names_in("leader.uncertainty", "ESTIMATORS", before=(defaults.ESTIMATOR, NONE)),
+    )
+    prior: Any = word(
+        defaults.PRIOR,
+        "The network: a name (see leader priors) or a checkpoint's path.",
+        names=_names_in("leader.priors.catalogue", "ENTRIES", before=(defaults.PRIOR,)),
+    )
     device: str | None = word(None, "Where to compute: cpu, cuda or mps; the prior's by default.")
     dtype: str | None = word(
         None, "Numbers to compute with: auto (half precision where it is fast and safe), mixed, float32, ..."
