@@ -13,7 +13,7 @@ import platform
 import re
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from leader.priors.base import Prior
 from leader.priors.catalogue import ENTRIES
 from leader.restoration.arguments import Exactly, ImageLike, as_sigma
 from leader.restoration.pose import PosedProblem
-from leader.restoration.whitening import Coloured, NoiseShape
+from leader.restoration.whitening import Coloured
 from leader.result import Result
 from leader.schedule import Grid
 
@@ -110,7 +110,8 @@ def describe_run(posed: PosedProblem, result: Result, origin: Origin) -> dict[st
         "options": {name: _pack_table(value) if isinstance(value, Tensor) else value for name, value in posed.options.items()},
         "sigma": posed.sigma,
         "sigma_from": posed.sigma_from,
-        **_shape_of_noise(posed.noise),
+        "noise_spectrum": posed.noise.table.tolist() if isinstance(posed.noise, NoiseSpectrum) else None,
+        "shot_noise": list(astuple(posed.noise)) if isinstance(posed.noise, ShotNoise) else None,
         "grain": posed.grain,
         "clipped": 0 if posed.problem.censored is None else posed.problem.censored.count,
         "seed": result.seed,
@@ -187,14 +188,6 @@ def arguments_of(summary: Mapping[str, Any], prior: Prior | None = None) -> dict
             raise _malformed("options", "options of the task", name)
         arguments[name] = _unpack_table(name, value) if isinstance(value, Mapping) else value
     return arguments
-
-
-def _shape_of_noise(noise: NoiseShape | None) -> dict[str, Any]:
-    """The picture's noise if its measurement was whitened."""
-    return {
-        "noise_spectrum": noise.table.tolist() if isinstance(noise, NoiseSpectrum) else None,
-        "shot_noise": [noise.gain, noise.floor, noise.least] if isinstance(noise, ShotNoise) else None,
-    }
 
 
 def _sigma_of(summary: Mapping[str, Any]) -> float | Coloured:
