@@ -16,6 +16,7 @@ from leader.errors import LeaderError
 from leader.forensics.noise.estimate import measure_noise
 from leader.pictures import from_pil, read_picture
 from tests.forensics.fields import colour, find_in, peppered
+from tests.pictures.test_pictures import header_only
 
 PICTURE = Image.fromarray(colour(96, 1))
 
@@ -49,11 +50,22 @@ def deep_planes() -> bytes:
     return head + places + np.arange(3 * side * side, dtype="<u2").tobytes()
 
 
+def animated_gif() -> bytes:
+    buffer = io.BytesIO()
+    frames = [Image.new("L", (16, 16), shade) for shade in (0, 255)]
+    frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:])
+    return buffer.getvalue()
+
+
 SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 REFUSED = {
     "twelve.jpg": (twelve_bits(), "starts as a JPEG file, but it is damaged or of an unsupported variant"),
     "floats.tif": (b"II*\0\x08\0\0\0\0\0", "starts as a TIFF file"),
     "planes.tif": (deep_planes(), "16-bit samples in a layout that cannot be read without loss"),
+    "empty.png": (b"", "is empty"),
+    "huge.png": (header_only(100_000, 100_000), "declares far too many pixels; at most"),
+    "large.png": (header_only(9_000, 9_000), "declares 9000 x 9000 pixels; at most"),
+    "moving.gif": (animated_gif(), "several frames"),
     "page.jpg": (b"<html>404</html>", "is not a picture in a known format"),
     "half.jpg": (jpeg(PICTURE)[:1500], "is damaged and cannot be decoded"),
     "cmyk.jpg": (jpeg(PICTURE.convert("CMYK")), "CMYK without a colour profile"),
@@ -68,6 +80,9 @@ def test_what_cannot_be_read_is_said_in_one_sentence(tmp_path: Path, name: str) 
     with pytest.raises(LeaderError) as error:
         read_picture(tmp_path / name)
     assert words in str(error.value) and str(error.value).endswith(".") and "\n" not in str(error.value)
+    for missing, said in ((tmp_path / "none.png", "no file"), (tmp_path, "folder")):
+        with pytest.raises(LeaderError, match=said):
+            read_picture(missing)
 
 
 READ: dict[str, tuple[str, dict[str, Any]]] = {

@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 import pytest
 import torch
-from PIL import Image, ImageOps
+from PIL import Image
 
 from leader.errors import LeaderError
 from leader.pictures import Picture, container, read_picture, write_picture
@@ -99,30 +99,6 @@ def test_the_alpha_of_a_deep_tiff_is_not_premultiplied(tmp_path: Path) -> None:
     assert np.allclose(read.pixels, ramp(), atol=1e-4)
 
 
-def test_the_photograph_of_a_phone_is_its_first_picture(tmp_path: Path) -> None:
-    first, second = (Image.fromarray(np.full((16, 16, 3), value, np.uint8)) for value in (200, 20))
-    first.save(tmp_path / "phone.jpg", "MPO", save_all=True, append_images=[second])
-    with Image.open(tmp_path / "phone.jpg") as image:
-        assert image.format == "MPO" and getattr(image, "n_frames", 1) == 2
-    read = read_picture(tmp_path / "phone.jpg")
-    assert read.pixels.mean() == pytest.approx(200 / 255, abs=0.01) and read.history is not None
-
-
-@pytest.mark.parametrize("orientation", range(1, 9))
-def test_transparency_is_turned_with_the_pixels(orientation: int, tmp_path: Path) -> None:
-    """As Pillow turns them, for every orientation there is."""
-    samples = np.random.default_rng(0).integers(0, 256, (3, 5, 4)).astype(np.uint8)
-    exif = Image.Exif()
-    exif[274] = orientation
-    image = Image.fromarray(samples)
-    image.save(tmp_path / "turned.png", exif=exif)
-    found = read_picture(tmp_path / "turned.png")
-    with Image.open(tmp_path / "turned.png") as stored:
-        expected = np.asarray(ImageOps.exif_transpose(stored)).astype(np.float32) / 255
-    assert found.alpha is not None
-    np.testing.assert_allclose(np.concatenate([found.pixels, found.alpha[..., None]], 2), expected, atol=1e-6)
-
-
 def test_a_container_holds_one_measurement(tmp_path: Path) -> None:
     write_container(tmp_path / "two.npz", Measurement("denoise", torch.zeros(2, 1, 8, 8), (1, 8, 8), 0.1))
     with pytest.raises(LeaderError, match="y has shape"):
@@ -148,11 +124,3 @@ def test_numbers_without_end_in_a_container_are_told(wrong: str, tmp_path: Path)
     np.savez(tmp_path / "m.npz", **arrays)
     with pytest.raises(LeaderError, match="missing or wrong entries"):
         read_container(tmp_path / "m.npz")
-
-
-def test_the_alpha_of_an_enlarged_picture_stays_between_0_and_1() -> None:
-    """Bicubic interpolation overshoots at the edge of a hole."""
-    alpha = np.zeros((8, 8), np.float32)
-    alpha[:, 4:] = 1
-    larger = Picture(np.zeros((8, 8, 3), np.float32), alpha).with_pixels(np.zeros((32, 32, 3), np.float32)).alpha
-    assert larger is not None and larger.shape == (32, 32) and larger.min() == 0 and larger.max() == 1

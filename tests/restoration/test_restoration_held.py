@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from leader import Problem, Sampler, operators
-from leader.pictures import Picture, write_picture
 from leader.priors.base import Prediction
-from leader.restoration.arguments import as_mask, as_picture
+from leader.restoration.arguments import as_picture
 from leader.restoration.borders import _trimmed, extended_blur
 from leader.restoration.degrade import degrade
 from leader.restoration.restore import prepare, restore
@@ -77,24 +76,6 @@ def test_trimming_keeps_the_centre_of_a_lopsided_kernel() -> None:
     assert torch.equal(_trimmed(kernel.flip(0, 1)), trimmed.flip(0, 1)), "whichever side has fewer rows that are zero"
 
 
-def test_what_a_container_says_of_its_operator() -> None:
-    image = photograph(16, 16)
-    drawn = degrade(image, "deblur-motion", seed=3, exact=True).measurement
-    assert torch.equal(drawn.options["kernel"], operators.motion_kernel(3))
-    photographed = degrade(image, "deblur-motion", seed=3, exact=False)
-    assert any("motion:3" in note for note in photographed.notes)
-    assert degrade(image, "deblur-gaussian", kernel="gaussian:1.5", exact=True).measurement.options == {"std": 1.5}
-    sets = [degrade(image, "cs", seed=seed, ratio=0.3, exact=True).measurement for seed in (0, 7)]
-    assert [item.options["seed"] for item in sets] == [0, 7]
-    assert not torch.equal(sets[0].operator().A(image[None]), sets[1].operator().A(image[None]))
-
-
-def test_colourisation_measures_the_mean_of_the_channels() -> None:
-    image = photograph(16, 24)
-    ready = prepare(image, "colourise", sigma=0.05, prior=CheapPrior(), steps=2)
-    assert torch.allclose(ready.problem.y, 2 * image.mean(0)[None, None] - 1, atol=1e-6)
-
-
 @pytest.mark.parametrize("bits", [8, 16])
 def test_an_estimate_is_at_least_the_noise_of_rounding(bits: int) -> None:
     flat = np.full((64, 64, 3), 100, np.uint8 if bits == 8 else np.uint16)
@@ -108,13 +89,3 @@ def test_the_callers_noise_wins_over_the_containers(tmp_path: Path) -> None:
     given = prepare(tmp_path / "m.npz", sigma=0.2, prior=CheapPrior())
     assert (given.sigma, given.sigma_from) == (0.2, "given") and float(given.problem.sigma[0]) == pytest.approx(0.4)
     assert prepare(tmp_path / "m.npz", prior=CheapPrior()).sigma == 0.05
-
-
-def test_white_is_known_and_grey_goes_to_the_nearer_end(tmp_path: Path) -> None:
-    table = np.array([[0, 100, 200, 255]] * 3)
-    assert as_mask(table, (4, 3)).tolist() == [[0, 0, 1, 1]] * 3
-    assert as_mask(table / 255, (4, 3)).tolist() == [[0, 0, 1, 1]] * 3
-    colours = np.zeros((8, 8, 3), np.float32)
-    colours[:4, :, 1:] = 1  # cyan is bright though it has no red
-    write_picture(tmp_path / "mask.png", Picture(colours))
-    assert as_mask(tmp_path / "mask.png", (8, 8))[:, 0].tolist() == [1] * 4 + [0] * 4

@@ -12,6 +12,7 @@ from leader.operators import build_task
 from leader.restoration.request import RestoreRequest
 from leader.restoration.restore import prepare, restore
 from tests.cheap_prior import CheapPrior, photograph
+from tests.restoration.repeating import repeat
 
 
 @pytest.mark.parametrize(
@@ -38,10 +39,8 @@ def test_a_side_that_is_left_out_keeps_proportions_and_others_are_told() -> None
 
 
 def test_a_run_to_a_size_is_repeated() -> None:
-    first = restore(photograph(16, 20), "sr", size="33x21", steps=3, prior=CheapPrior(), check=False)
-    request = RestoreRequest.from_run({**first.summary(), "prior": {"source": "embedded", "sha256": None}, "dtype": "float32"})
-    again = request.prepare(photograph(16, 20), prior=CheapPrior(), dtype=None)
-    assert again.size == (33, 21) and torch.equal(again.problem.y, prepare(photograph(16, 20), "sr", size="33x21").problem.y)
+    _, again, _ = repeat(photograph(16, 20), "sr", size="33x21", steps=3)
+    assert again.picture.size == (33, 21)
 
 
 @pytest.mark.parametrize(

@@ -198,17 +198,6 @@ def test_masks_that_look_inverted_are_doubted() -> None:
         pose_picture(given, "inpaint", None, {"mask": 1 - hole})
 
 
-def test_a_blurred_picture_goes_on_beyond_its_frame() -> None:
-    """Zeros there would be a black border that the blur carries into the picture."""
-    posed = pose_picture(picture(), "deblur", 0.0, {"kernel": "gaussian:1", "kernel_doubt": 0})
-    assert posed.window is not None
-    y = (posed.problem.y + 1) / 2
-    inside = posed.window.crop(y)
-    torch.testing.assert_close(inside[0], torch.from_numpy(picture().pixels).permute(2, 0, 1))
-    steps = y.diff(dim=-1).abs().amax()
-    assert float(steps) <= 1.5 * float(inside.diff(dim=-1).abs().amax())
-
-
 def test_a_result_beyond_the_largest_picture_is_refused_whatever_its_sides() -> None:
     task = find_task("sr")
     for size in ((600, 600), (10, 40_000)):

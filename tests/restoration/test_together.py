@@ -160,13 +160,6 @@ def _raise() -> None:
     raise LeaderError("The second one is spoiled.")
 
 
-def test_clean_and_noisy_pictures_do_not_share_a_pass() -> None:
-    prior = WidePrior()
-    plain: dict[str, Any] = {"quality": None, "method": "ddnm", "plugins": ()}
-    ready = [prepared(prior, number, sigma=sigma, **plain) for number, sigma in enumerate((0.1, 0.0, 0.2, 0.0))]
-    assert together.passes(ready) == [[0, 2], [1, 3]]
-
-
 def test_pictures_of_one_pass_share_its_time() -> None:
     prior = WidePrior()
     ready = [prepared(prior, number) for number in range(4)]
