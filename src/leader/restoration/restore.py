@@ -309,7 +309,7 @@ def prepare(image: ImageLike, task: str | None = None, **choices: Unpack[Restore
     numbers = None if isinstance(prior, Prior) else name_precision(dtype, model)
     origin = Origin.record(image, prior, place, numbers, model.rounded_from, plan.grid.uniform)
     runs = count or path.average
-    same = choice.same_qualities(posed.problem)
+    same, _ = choice.list_same(posed.problem)
     return Preparation(posed, sampler, plan, origin, seed, _read_ids(choices.get("ids"), runs), threads, runs, same)
 
 
