@@ -24,7 +24,6 @@ from leader.plugins import SATP
 from leader.priors.base import Prediction
 from leader.restoration import resources
 from leader.restoration.restore import RestoreChoices, prepare, restore
-from leader.sampler import Sampler
 from tests.cheap_prior import CheapPrior, photograph
 
 
@@ -110,22 +109,6 @@ def test_dtype_and_device_reach_the_loader(monkeypatch: pytest.MonkeyPatch) -> N
     assert done.summary()["dtype"] == "bfloat16"
     run(prior="embedded")
     assert seen[1] == {"dtype": "auto"}
-
-
-def test_the_plan_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[object] = []
-    plan = Sampler.plan
-
-    def counted(self: Sampler, problem: Any) -> Any:
-        made.append(problem)
-        return plan(self, problem)
-
-    monkeypatch.setattr(Sampler, "plan", counted)
-    ready = prepare(photograph(16, 20), "denoise", sigma=0.1, prior=CheapPrior(), steps=4)
-    ready.work()
-    steps: list[int] = []
-    ready.run(lambda step: steps.append(step.index))
-    assert len(made) == 1 and steps == list(range(len(steps))) and steps
 
 
 def test_results_show_themselves() -> None:

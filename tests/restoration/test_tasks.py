@@ -90,6 +90,7 @@ EXACT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 def test_a_measurement_is_that_of_the_named_operator(task: str, given: dict[str, Any], numbers: dict[str, Any]) -> None:
     x = photograph(32, 64)
     made = degrade(x, task, exact=True, seed=7, **given)
+    assert made.measurement.image_shape == (3, 32, 64) and made.measurement.sigma == 0
     expected = operators.build_task(task, (3, 32, 64), **numbers).A(x[None])
     assert isinstance(made.content, Measurement)
     assert torch.equal(made.measurement.y, expected)

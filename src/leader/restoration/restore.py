@@ -38,7 +38,7 @@ from leader.restoration.diagnose import check_advised, diagnose, refuse_options
 from leader.restoration.ensemble import MOST_RUNS, ensemble
 from leader.restoration.grain import add_grain, put_grain, read_grain
 from leader.restoration.pose import OfPosed, PosedProblem, pose_container, pose_picture
-from leader.restoration.repeat import Origin
+from leader.restoration.repeat import Origin, identify_image, identify_prior
 from leader.restoration.resources import explain_memory, use_threads
 from leader.restoration.restored import Restoration
 from leader.restoration.second_try import run_with_second_try
@@ -307,7 +307,8 @@ def prepare(image: ImageLike, task: str | None = None, **choices: Unpack[Restore
         sampler.prior = _cut_prior(sampler.prior, posed.problem)
         plan = sampler.plan(posed.problem)  # rejects what the method or a plug-in does not support
     numbers = None if isinstance(prior, Prior) else name_precision(dtype, model)
-    origin = Origin.record(image, prior, place, numbers, model.rounded_from, plan.grid.uniform)
+    files = (*identify_image(image), *identify_prior(prior))
+    origin = Origin(*files, str(place), numbers, dict(model.rounded_from), plan.grid.uniform)
     runs = count or path.average
     same, _ = choice.list_same(posed.problem)
     return Preparation(posed, sampler, plan, origin, seed, _read_ids(choices.get("ids"), runs), threads, runs, same)
