@@ -67,6 +67,8 @@ def test_seed_and_id_choose_the_grain() -> None:
     assert np.array_equal(first, add_grain(flat, 0.1, 5, 2, grey=False))
     for other in ((6, 2), (5, 3)):
         assert abs(np.corrcoef(first.ravel(), add_grain(flat, 0.1, *other, grey=False).ravel())[0, 1]) < 0.06
+    third, plain = run("sr", sigma=0.05, seed=5, ids=3, grain=0.1), run("sr", sigma=0.05, seed=5, ids=3)
+    assert np.array_equal(third.array, add_grain(plain.array, 0.1, 5, 3, grey=False))
 
 
 def test_a_picture_without_colour_stays_so() -> None:
@@ -85,8 +87,9 @@ def test_grain_is_told_and_repeated(tmp_path: Path) -> None:
 
 
 def test_no_noise_no_grain() -> None:
-    clean = run("sr", photograph(72, 96), sigma=0.0, grain="keep")
-    assert clean.posed.grain == 0 and "no grain is put back" in clean.notes[-1]
+    for choices in ({"sigma": 0.0}, {}):  # what was estimated is not more than rounding
+        clean = run("sr", torch.full((3, 72, 96), 0.4), grain="keep", **choices)
+        assert clean.posed.grain == 0 and "no grain is put back" in clean.notes[-1]
 
 
 @pytest.mark.parametrize("wrong", ["kept", -0.1, 2.0, True])

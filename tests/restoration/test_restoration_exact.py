@@ -174,6 +174,7 @@ def test_a_blurred_picture_is_cropped_to_its_frame_with_its_map() -> None:
     ready = prepare(photograph(20, 28), "deblur", sigma=0.05, kernel=kernel, prior=CheapPrior(), steps=3)
     height, width = ready.problem.image_shape[1:]
     assert height >= 20 + 2 * 1 and width >= 28 + 2 * 3 and ready.posed.window is not None
+    assert ready.size == (28, 20)
     restored = ready.run()
     direct = ready.sampler.run(ready.problem, 0)
     assert torch.equal(restored.result.images, ready.posed.window.crop(direct.images))

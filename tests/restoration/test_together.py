@@ -89,6 +89,12 @@ def test_each_walks_its_own_times() -> None:
         np.testing.assert_allclose(made.array, alone.array, atol=2e-5)
 
 
+def test_results_come_in_the_order_of_the_pictures() -> None:
+    prior = WidePrior()
+    found = together.run_all([prepared(prior, height=height, sigma=0.1) for height in (32, 36, 32)], check=False)
+    assert [made.picture.size[1] for made in found if isinstance(made, Restoration)] == [32, 36, 32]
+
+
 def test_each_has_its_own_map(tmp_path: Path) -> None:
     prior, judge = WidePrior(), Referee()
     torch.nn.init.normal_(judge.out.weight, std=0.05, generator=torch.Generator().manual_seed(0))
