@@ -150,15 +150,6 @@ def test_palette_grey_alpha_and_bilevel() -> None:
     assert set(np.unique(from_pil(colours.convert("1")).pixels)) <= {0.0, 1.0}
 
 
-def test_profile_is_kept_and_follows_the_channels(tmp_path: Path) -> None:
-    icc = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-    for suffix, bits in ((".png", 8), (".png", 16), (".tif", 16), (".jpg", 8)):
-        picture = Picture(random_picture(3, False, bits).pixels, None, bits, icc)
-        write_picture(tmp_path / f"p{suffix}", picture)
-        assert read_picture(tmp_path / f"p{suffix}").icc == icc
-    assert picture.with_pixels(np.zeros((4, 4, 1), np.float32)).icc is None  # an RGB profile says nothing of grey
-
-
 def test_alpha_follows_the_size() -> None:
     alpha = np.linspace(0, 1, 8 * 10, dtype=np.float32).reshape(8, 10)
     picture = Picture(np.zeros((8, 10, 3), np.float32), alpha, 16)
@@ -167,6 +158,9 @@ def test_alpha_follows_the_size() -> None:
     assert np.diff(larger.alpha[16, 4:-4]).min() > 0, "no steps"
     means = larger.alpha.reshape(8, 4, 10, 4).mean((1, 3))
     assert np.abs(means - alpha)[1:-1, 1:-1].max() < 0.01
+    coloured = replace(picture, icc=ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
+    assert coloured.with_pixels(picture.pixels).icc == coloured.icc
+    assert coloured.with_pixels(picture.pixels[..., :1]).icc is None, "an RGB profile says nothing of grey"
     hole = Picture(np.zeros((8, 10, 3), np.float32), np.round(alpha)).with_pixels(np.zeros((32, 40, 3), np.float32)).alpha
     assert hole is not None and hole.min() == 0 and hole.max() == 1, "bicubic interpolation overshoots at the edge of a hole"
 
@@ -295,17 +289,6 @@ def test_a_container_that_would_fill_the_memory_is_refused_before_it_is_unpacked
         archive.writestr("y.npy", buffer.getvalue())
     with pytest.raises(LeaderError, match="would unpack to 20128 bytes"):
         read_container(tmp_path / "bomb.npz")
-
-
-def test_jpegs_keep_their_colour_resolution_and_webp_every_bit(tmp_path: Path) -> None:
-    stripes = np.zeros((16, 16, 3), np.float32)
-    stripes[:, ::2, 0] = 1
-    stripes[:, 1::2, 2] = 1
-    picture = Picture(stripes)
-    write_picture(tmp_path / "a.jpg", picture)
-    write_picture(tmp_path / "a.webp", picture)
-    assert np.abs(read_picture(tmp_path / "a.jpg").pixels - stripes).max() < 0.2
-    assert np.array_equal(read_picture(tmp_path / "a.webp").pixels, stripes)
 
 
 def test_samples_are_rounded_in_8_and_in_16_bits(tmp_path: Path) -> None:

@@ -165,6 +165,8 @@ def test_defaults() -> None:
     assert TASKS["sr"].read({}, Request(examine(picture())))["down"] == examine(picture()).recognise_kernel(4).down
     assert TASKS["sr"].shape(picture(), values) == (3, 128, 160)
     assert TASKS["colourise"].shape(picture(channels=1), {}) == (3, 32, 40)
+    coloured = pose_picture(picture(), "colourise", 0.05, {}).problem.y  # of colours the mean is measured
+    assert torch.allclose(coloured, 2 * photograph(32, 40).mean(0)[None, None] - 1, atol=1e-6)
     taps = TASKS["deblur-gaussian"].read({}, Request(examine(picture())))["kernel"]
     torch.testing.assert_close(taps, operators.gaussian_kernel(10.0, 5))
 
