@@ -305,14 +305,6 @@ def test_samples_are_rounded_in_8_and_in_16_bits(tmp_path: Path) -> None:
     assert read_picture(tmp_path / "16.png").pixels.flat[0] == pytest.approx(30001 / 65535, abs=1e-7)
 
 
-def test_the_alpha_of_a_deep_tiff_is_not_premultiplied(tmp_path: Path) -> None:
-    write_picture(tmp_path / "a.tif", Picture(ramp(), ramp(channels=1)[..., 0], 16))
-    with Image.open(tmp_path / "a.tif") as image:
-        assert image.tag_v2[338] in (2, (2,))  # type: ignore[attr-defined]
-    read = read_picture(tmp_path / "a.tif")
-    assert np.allclose(read.pixels, ramp(), atol=1e-4)
-
-
 def test_a_container_holds_one_measurement(tmp_path: Path) -> None:
     write_container(tmp_path / "two.npz", Measurement("denoise", torch.zeros(2, 1, 8, 8), (1, 8, 8), 0.1))
     with pytest.raises(LeaderError, match="y has shape"):
