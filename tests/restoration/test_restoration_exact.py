@@ -21,6 +21,7 @@ from leader.restoration.borders import _trimmed, extended_blur
 from leader.restoration.degrade import degrade, degrade_file
 from leader.restoration.restore import prepare, restore
 from leader.schedule import Schedule
+from leader.trust.referee import Referee, attach
 from tests.cheap_prior import CheapPrior, photograph
 
 
@@ -169,9 +170,11 @@ def test_picture_and_map_are_those_of_a_direct_run() -> None:
     assert not np.allclose(restored.uncertainty, spread.mean(0), rtol=1e-2), "the channels must differ"
 
 
-def test_a_blurred_picture_is_cropped_to_its_frame_with_its_map() -> None:
-    kernel = np.ones((3, 7))
-    ready = prepare(photograph(20, 28), "deblur", sigma=0.05, kernel=kernel, prior=CheapPrior(), steps=3)
+def test_a_blurred_picture_is_cropped_to_its_frame_with_its_map(tmp_path: Path) -> None:
+    prior = CheapPrior()
+    Referee().save(tmp_path / "w.referee")
+    attach(prior, tmp_path / "w.referee")
+    ready = prepare(photograph(20, 28), "deblur", sigma=0.05, kernel=np.ones((3, 7)), prior=prior, steps=3)
     height, width = ready.problem.image_shape[1:]
     assert height >= 20 + 2 * 1 and width >= 28 + 2 * 3 and ready.posed.window is not None
     assert ready.size == (28, 20)
@@ -179,7 +182,8 @@ def test_a_blurred_picture_is_cropped_to_its_frame_with_its_map() -> None:
     direct = ready.sampler.run(ready.problem, 0)
     assert torch.equal(restored.result.images, ready.posed.window.crop(direct.images))
     assert restored.uncertainty is not None and restored.uncertainty.shape == (20, 28) == restored.array.shape[:2]
-    assert restored.result.posterior_std is not None and restored.result.posterior_std.shape[-2:] == (20, 28)
+    for spread in (restored.result.posterior_std, restored.result.error_std):
+        assert spread is not None and spread.shape[-2:] == (20, 28)
 
 
 def test_a_wide_kernel_does_not_wrap_into_the_picture() -> None:

@@ -124,7 +124,6 @@ def test_only_alike_pictures_share_a_pass(monkeypatch: pytest.MonkeyPatch) -> No
         "seed": prepared(prior, seed=5),
         "id": prepared(prior, ids=3),
         "quality": prepared(prior, quality="standard"),
-        "noise-free": prepared(prior, sigma=0.0, quality=None, method="ddnm", plugins=()),
         "several runs": prepared(prior, average=2),
         "its own draws": prepared(prior, settings={"estimator": "hutchinson"}),
         "threads": prepared(prior, threads=1),
@@ -133,6 +132,9 @@ def test_only_alike_pictures_share_a_pass(monkeypatch: pytest.MonkeyPatch) -> No
     ready = [first, *others.values(), prepared(prior, 1)]
     assert together.passes(ready)[0] == [0, len(others) + 1]
     assert sorted(len(rows) for rows in together.passes(ready)) == [1] * len(others) + [2]
+    words: dict[str, Any] = {"quality": None, "method": "ddnm", "plugins": ()}
+    clean_or_noisy = [prepared(prior, sigma=sigma, **words) for sigma in (0.1, 0.0, 0.2, 0.0)]
+    assert together.passes(clean_or_noisy) == [[0, 2], [1, 3]]
     masks = [np.roll(np.tile([1, 1, 0, 1], (32, 6)), shift).astype(np.float32) for shift in (0, 1)]
     torn = [prepared(prior, task="inpaint", mask=mask, sigma=0.0) for mask in masks]
     assert together.passes(torn) == [[0], [1]]
