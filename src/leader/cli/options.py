@@ -34,7 +34,7 @@ def borrow(name: str, **changes: Any) -> Any:
 
 def option_names(name: str, about: Word) -> tuple[str, ...]:
     """The option names of a choice, the long name first."""
-    return about.options or (f"--{name.replace('_', '-')}",)
+    return (*(about.options or (f"--{name.replace('_', '-')}",)), *([] if about.short is None else [about.short]))
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -35,7 +35,7 @@ class Word:
 
     help         one sentence
     kind         type of the value
-    options      names on the command line if they differ from that of the field, the long one first
+    options      its long name on the command line if that differs from that of the field; short: its letter there
     metavar      placeholder of the value there
     names        lists the known values, for completion and menus
     least, most  bounds of a number
@@ -45,6 +45,7 @@ class Word:
     help: str
     kind: type = str
     options: tuple[str, ...] = ()
+    short: str | None = None
     metavar: str | None = None
     names: Callable[[], list[str]] | None = None
     least: float | None = None
@@ -74,39 +75,27 @@ class RestoreRequest:
     task: str | None = word(
         None,
         "What happened to the picture: see leader tasks.",
-        str,
-        "--task",
-        "-t",
+        short="-t",
         names=_names_in("leader.restoration.tasks", "TASKS"),
     )
-    sigma: Any = word(None, "Noise level, 0.05 = 5 % of the range; estimated if left out.", float, metavar="NUMBER")
+    sigma: Any = word(None, "Noise level, 0.05 = 5 % of the range; estimated if left out.", float)
     kernel: Any = word(None, "The blur: auto, a file, gaussian:2.5, ...: see leader tasks deblur.", metavar="KERNEL")
-    kernel_doubt: float | None = word(
-        None, "How wrong the kernel's width may be (0.1 = 10 %); 0: it is exact.", float, metavar="NUMBER"
-    )
+    kernel_doubt: float | None = word(None, "How wrong the kernel's width may be (0.1 = 10 %); 0: it is exact.", float)
     mask: Any = word(
         None, "A file, white where the picture is known; auto (finds specks and scratches); or random:0.5.", metavar="MASK"
     )
-    factor: float | None = word(
-        None, "By how much to enlarge, such as 4 (the default) or 1.5.", float, metavar="NUMBER", least=1, most=16
-    )
+    factor: float | None = word(None, "By how much to enlarge, such as 4 (the default) or 1.5.", float, least=1, most=16)
     size: Any = word(None, "Size of the enlarged picture; one side may be left out.", metavar="WIDTHxHEIGHT")
     down: str | None = word(None, "How the picture was made small: auto (default), lanczos, box, ...: see leader tasks sr.")
     quality: str | None = word(
-        None,
-        "How much work to spend: draft, standard (the default) or best; all the same for denoising.",
-        str,
-        "--quality",
-        "-q",
+        None, "How much work to spend: draft, standard (the default) or best; all the same for denoising.", short="-q"
     )
     look: str | None = word(None, "natural (believable texture, the default) or faithful (closer to the truth on average).")
     grain: Any = word(None, "Noise in sr and deblurring: remove (the default), keep, or a level to add.", metavar="GRAIN")
     method: str | None = word(
         defaults.METHOD,
         "The restoration method; by default that of the quality. See leader methods.",
-        str,
-        "--method",
-        "-m",
+        short="-m",
         names=_names_in("leader.methods", "METHODS"),
     )
     plugins: tuple[str, ...] | None = word(
@@ -114,12 +103,12 @@ class RestoreRequest:
         "A plug-in; may be repeated. none switches all off; a method that you choose has leader by default.",
         str,
         "--plugin",
-        "-p",
+        short="-p",
         names=_names_in("leader.plugins", "BUNDLES", "PLUGINS", before=(NONE,)),
         repeated=True,
     )
     steps: int | None = word(
-        defaults.STEPS, "Network steps; fewer are faster. By default those of the quality.", int, "--steps", "-n"
+        defaults.STEPS, "Network steps; fewer are faster. By default those of the quality.", int, short="-n"
     )
     budget: float | None = word(None, "Information loss SATP allows per step: 0 slow, 0.1 fast.", float)
     estimator: str | None = word(
@@ -138,7 +127,7 @@ class RestoreRequest:
     )
     threads: int | None = word(None, "CPU threads; the exact bits depend on their number.", int, least=1, most=1024)
     seed: int = word(defaults.SEED, "Seed of the noise: another seed gives another result.", int, least=0)
-    average: int | None = word(None, "Average N runs: closer to the truth, N times the work.", int, metavar="N", least=1)
+    average: int | None = word(None, "Average N runs: closer to the truth, N times the work.", int, least=1)
     jpeg: bool = word(True, "Use traces of JPEG compression in the file or its pixels.", bool, "--jpeg/--no-jpeg")
     clipped: bool = word(
         True, "Assume that noise was clipped where the picture is black or white.", bool, "--clipped/--no-clipped"
