@@ -20,7 +20,6 @@ from leader.folders import run as run_module
 from leader.folders.choices import FolderChoices
 from leader.folders.disk import DiskTarget
 from leader.folders.manifest import LocalManifest, encode_line
-from leader.folders.meter import FolderMeter
 from leader.folders.names import check_name, find_clashes, is_source_name, name_results
 from leader.folders.work import restore_some
 from leader.pictures import Picture, formats, write_picture
@@ -101,7 +100,7 @@ def test_bad_files_are_told_and_do_not_stop_the_rest(tree: Path, tmp_path: Path)
     (tree / "empty.jpg").write_bytes(b"")
     os.symlink(tree / "gone.png", tree / "dangling.png")
     told: list[tuple[str, str | None, float]] = []
-    meters: list[FolderMeter] = []
+    meters: list[run_module.FolderMeter] = []
     watcher = run_module.Watcher(listed=meters.append, finished=lambda name, error: told.append((name, error, meters[0].share)))
     sizes = [(tree / name).stat().st_size for name in ("a.png", "aa.png", "b.png", "empty.jpg", "sub/c.png")]
     outcome = go(tree, tmp_path / "out", watcher=watcher)

@@ -1,4 +1,4 @@
-"""The gate in front of every route: authentication, browser identity, and what the page may load.
+"""The gate in front of every route: whose requests are answered, authentication, browser identity, what the page may load.
 
 Plain ASGI, so streams pass through unchanged.
 """
@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
-Scope = MutableMapping[str, Any]
+from leader.web.reach import Reach, Scope, judge, strip_forwarded
+
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -42,10 +43,10 @@ def client_of(cookies: Any) -> str | None:
 
 
 class Gate:
-    """Wraps an app: asks for name and password if set, gives each browser a cookie, forbids foreign addresses."""
+    """Wraps an app: answers only our own pages, asks for name and password if set, gives each browser a cookie."""
 
-    def __init__(self, app: App, auth: tuple[str, str] | None = None) -> None:
-        self._app = app
+    def __init__(self, app: App, auth: tuple[str, str] | None = None, reach: Reach | None = None) -> None:
+        self._app, self._reach = app, reach or Reach()
         self._wanted = None if auth is None else f"{auth[0]}:{auth[1]}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -55,6 +56,10 @@ class Gate:
             return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
+            return
+        scope = strip_forwarded(scope, self._reach)
+        if (refusal := judge(scope, self._reach)) is not None:
+            await answer_text(send, *refusal)
             return
         path, headers = scope["path"], dict(scope["headers"])
         if path != HEALTH and not self._may_enter(headers.get(b"authorization", b"")):
