@@ -96,12 +96,9 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     assert done.exit_code == 1 and "There is no folder" in done.stderr and not (tmp_path / "out").exists()
 
 
-def test_a_folder_without_a_task_and_one_without_pictures(tree: Path, tmp_path: Path) -> None:
+def test_a_folder_without_a_task(tree: Path, tmp_path: Path) -> None:
     done = runner.invoke(app, ["restore", str(tree), str(tmp_path / "out")])
     assert done.exit_code == 2 and "--task" in done.stderr
-    (tmp_path / "empty").mkdir()
-    code, told = restore(tmp_path / "empty", tmp_path / "out")
-    assert code == 1 and "No pictures" in told
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
