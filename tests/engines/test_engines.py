@@ -133,7 +133,7 @@ def test_a_death_costs_one_job_which_is_tried_again_at_the_end(tmp_path: Path) -
     assert len(seen) == 6 and [answers[n] for n in (0, 1, 2, 4)] == [0, 1, 2, 4]
     lost, ended = answers[3], answers[5]
     assert isinstance(lost, Lost) and "killed" in lost.reason and "memory" in lost.reason
-    assert isinstance(ended, Lost) and "died (SIGTERM)" in ended.reason
+    assert isinstance(ended, Lost) and "died (Terminated)" in ended.reason
     assert {index for index, _ in seen[-3:]} == {1, 3, 5}, "those tried again come last"
 
 

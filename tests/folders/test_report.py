@@ -96,19 +96,20 @@ def test_a_line_with_foreign_types_is_a_row_all_the_same(tree: Path, tmp_path: P
 def test_every_picture_has_a_row_with_thumbnails_and_keys_to_sort_by(tree: Path, tmp_path: Path) -> None:
     """And a page that asks nothing of anybody, whatever pictures are called."""
     (tree / "bad.png").write_text("no picture")
-    save_picture(tree / (name := '<img src=x onerror="alert(1)">&.png'))
-    save_picture(tree / "sub/a.png", 24, 16)  # a name twice: each with its own thumbnails
+    save_picture(tree / (name := '<img src=x onerror="alert(1)">&.PNG'))
+    for twice in ("a.webp", "sub/a.png"):  # each with its own thumbnails
+        save_picture(tree / twice, 24, 15 + len(twice))
     (level,) = go(tree, tmp_path / "out", report=True).levels
     page, text = page_of(tmp_path / "out"), (tmp_path / "out/leader-report.html").read_text(encoding="utf-8")
     assert "http://" not in text and "https://" not in text and "default-src 'none'" in text
     assert page.tags.get("link") is None and page.tags["script"] == 1 and name in page.words
     rows = [row for row in page.rows if row]
-    assert [row[0]["data-key"] for row in rows] == [name, "a.png", "b.png", "bad.png", "sub/a.png", "sub/c.png"]
-    assert page.levels == 3 * [level] + ["error"] + 2 * [level] and {level, "error"} < set(page.words), (
+    assert [row[0]["data-key"] for row in rows] == [name, "a.png", "a.webp", "b.png", "bad.png", "sub/a.png", "sub/c.png"]
+    assert page.levels == 4 * [level] + ["error"] + 2 * [level] and {level, "error"} < set(page.words), (
         "as a class and as a word"
     )
-    assert page.links == [quote(name), "a.png", "b.png", "sub/a.png", "sub/c.png"]
-    assert len(set(page.images[1:])) == page.tags["img"] - 1 == 4
+    assert page.links == [quote(name), "a.png", "a.webp", "b.png", "sub/a.png", "sub/c.png"]
+    assert len(set(page.images[1:])) == page.tags["img"] - 1 == 5
     assert {len(row) for row in rows} == {page.tags["th"]}
     for row in rows:
         assert all(re.fullmatch(r"-?[\d.e-]+", str(cell["data-key"])) for cell in row[1:])

@@ -83,7 +83,7 @@ class ProcessWorker(Worker):
             code = self._process.exitcode or 0
             if code == -getattr(signal, "SIGKILL", 9):
                 raise DiedError("its worker process was killed, most likely for lack of memory") from error
-            how = _name_signal(-code) if code < 0 else f"exit code {code}"
+            how = signal.strsignal(-code) if code < 0 else f"exit code {code}"
             raise DiedError(f"its worker process died ({how})") from error
         return sent
 
@@ -92,13 +92,6 @@ class ProcessWorker(Worker):
         self._process.kill()
         self._process.join()
         self._process.close()
-
-
-def _name_signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def take_gpu(slot: int) -> None:

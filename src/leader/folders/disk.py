@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from leader.errors import LeaderError, UsageError
-from leader.files import hash_blocks, printable, sha256_of, usual_mode
+from leader.files import hash_blocks, printable, sha256_of
 from leader.folders.manifest import LocalManifest, Manifest
 from leader.folders.names import HOME, MANIFEST, is_source_name
 from leader.folders.places import MOST_BYTES, FoundFile
@@ -138,7 +138,6 @@ class DiskTarget:
         """Moves a finished file of the staging folder to its place, whole or not at all."""
         if not file.resolve().is_relative_to(self.staging):
             raise LeaderError(f"{printable(file)} is not in the folder of unfinished results.")
-        file.chmod(usual_mode())
         with self._parent(name) as (handle, last):
             if handle is None:
                 os.replace(file, self.folder / name)

@@ -143,19 +143,19 @@ class _SegmentManifest(Manifest):
         self._since = self._since if self._waiting else time.monotonic()
         self._waiting.append(encode_line(line))
         if len(self._waiting) >= SEGMENT_LINES or time.monotonic() - self._since >= SEGMENT_SECONDS:
-            self.flush()
+            self._send()
 
     def line(self, name: str) -> Line:
         return self._kept[self.entries[name].place[0]]
 
-    def flush(self) -> None:
+    def close(self) -> None:
+        self._send()
+
+    def _send(self) -> None:
         if self._waiting:
             self._target.write(b"".join(self._waiting), f"{HOME}/manifest/{self._next:08d}.jsonl")
             self._waiting = []
             self._next += 1
-
-    def close(self) -> None:
-        self.flush()
 
 
 def _stamp(about: dict[str, Any], size: int) -> str | None:

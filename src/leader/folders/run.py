@@ -119,7 +119,6 @@ def run_folder(
                 write_report(given, target, manifest, run.listed)
             return run.outcome
         finally:
-            manifest.flush()
             target.sweep()
 
 

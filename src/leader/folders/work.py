@@ -141,10 +141,10 @@ class _Item:
         if isinstance(made, Exception):
             raise made
         assert self.ready is not None
-        first, choices = self.ready, self.task.choices
-        restored = run_with_second_try(first, lambda one: made if one is first else one.run(check=choices.check))
+        first, keep_failed = self.ready, self.task.choices.keep_failed
+        restored = run_with_second_try(first, lambda one: made if one is first else one.run())
         run = _describe_run(restored)
-        if restored.verdict is not None and restored.verdict.level == "failed" and not choices.keep_failed:
+        if restored.verdict is not None and restored.verdict.level == "failed" and not keep_failed:
             self._answer = PictureAnswer(REFUSED, content=self.content, run=run)
         else:
             folder = None if self.task.staging is None else str(self.folder)
