@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import platform
 import signal
@@ -11,12 +10,12 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
 
-from leader.engines import LocalEngine, Lost, ProcessEngine, count_cores, make_engine, pool, processes
+from leader.engines import LocalEngine, Lost, ProcessEngine, count_cores, make_engine, processes
 from leader.engines.pool import DiedError
 from leader.engines.ray import RayEngine
 from leader.errors import LeaderError, UsageError
@@ -52,11 +51,6 @@ def die_sometimes(job: tuple[str, int]) -> int:
         seen.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return number
-
-
-def sleep_for(seconds: float) -> int:
-    time.sleep(seconds)
-    return os.getpid()
 
 
 def is_alive(pid: int) -> bool:
@@ -105,17 +99,6 @@ def test_processes_are_kept_between_runs_and_take_the_new_function() -> None:
 
 
 @posix
-def test_leaving_the_iteration_ends_the_workers_that_are_busy() -> None:
-    with closing(ProcessEngine(2)) as engine:
-        iteration = engine.each(sleep_for, [0.0, 600.0])
-        _, idle = next(iteration)
-        (busy,) = {process.pid for process in multiprocessing.active_children() if process.name == "leader-worker"} - {idle}
-        begin = time.monotonic()
-        iteration.close()  # type: ignore[attr-defined]  # a generator; the contract says Iterator
-        assert time.monotonic() - begin < 60 and busy is not None and not is_alive(busy) and is_alive(int(str(idle)))
-
-
-@posix
 def test_a_death_costs_one_job_which_is_tried_again_at_the_end(tmp_path: Path) -> None:
     taken = []
 
@@ -135,32 +118,6 @@ def test_a_death_costs_one_job_which_is_tried_again_at_the_end(tmp_path: Path) -
     assert isinstance(lost, Lost) and "killed" in lost.reason and "memory" in lost.reason
     assert isinstance(ended, Lost) and "died (Terminated)" in ended.reason
     assert {index for index, _ in seen[-3:]} == {1, 3, 5}, "those tried again come last"
-
-
-def freeze_once(job: dict[str, Any]) -> tuple[int, int]:
-    """The first worker that gets job 3 stops, as by SIGSTOP from elsewhere, and never goes on."""
-    folder, number = job["folder"], job["number"]
-    seen = Path(folder) / "stopped"
-    if number == 3 and not seen.exists():
-        seen.write_text(str(os.getpid()))
-        os.kill(os.getpid(), signal.SIGSTOP)
-    time.sleep(0.01)
-    return number, os.getpid()
-
-
-@posix
-def test_a_worker_that_is_frozen_holds_nothing_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its job is given to another one when it is long overdue, the first answer counts, and the frozen process is ended."""
-    monkeypatch.setattr(pool, "LEAST_SECONDS", 4.0)
-    with closing(ProcessEngine(2)) as engine:
-        assert len(list(engine.each(negate, [1, 2]))) == 2, "both are there: their start is no part of this"
-        answers = list(engine.each(freeze_once, [{"folder": tmp_path, "number": number} for number in range(7)]))
-        frozen = int((tmp_path / "stopped").read_text())
-        assert sorted(index for index, _ in answers) == list(range(7)), "each once"
-        found = {index: cast("tuple[int, int]", answer) for index, answer in answers}
-        assert all(found[number][0] == number for number in range(7)) and found[3][1] != frozen
-        assert not is_alive(frozen)
-        assert dict(engine.each(negate, [5]))[0][0] == -5  # type: ignore[index]
 
 
 def test_which_engine_is_made() -> None:
@@ -245,17 +202,27 @@ def lose_parent(job: int) -> None:
     time.sleep(60)
 
 
+def stop_itself(job: int) -> None:
+    """As by SIGSTOP from elsewhere: it never goes on."""
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
 @posix
-def test_a_worker_takes_its_own_gpu_and_ends_with_its_parent() -> None:
-    worker = processes.ProcessWorker(3, 1, play_gpus)
-    worker.receive()  # it has started
-    worker.give(tell_gpus, 0)
-    assert worker.receive()[0] == [1], "the second of two"
-    worker.give(lose_parent, 0)
+def test_a_worker_takes_its_own_gpu_and_ends_with_its_parent_or_when_told_though_it_is_frozen() -> None:
+    alone, frozen = processes.ProcessWorker(3, 1, play_gpus), processes.ProcessWorker(0, 1, play_gpus)
+    alone.receive()  # it has started
+    alone.give(tell_gpus, 0)
+    assert alone.receive()[0] == [1], "the second of two"
+    alone.give(lose_parent, 0)
     begin = time.monotonic()
     with pytest.raises(DiedError, match="exit code 1"):
-        worker.receive()
+        alone.receive()
     assert time.monotonic() - begin < 50
+    process = frozen._process.pid
+    frozen.give(stop_itself, 0)
+    frozen.receive()
+    frozen.end()
+    assert process is not None and not is_alive(process)
 
 
 def test_a_worker_takes_the_place_of_the_one_that_died(monkeypatch: pytest.MonkeyPatch) -> None:
