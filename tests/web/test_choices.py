@@ -29,38 +29,14 @@ def ask(*repairs: Repair, painted: str = "", number: int = 0, advised: Any = Non
 
 
 def test_every_control_reaches_the_request() -> None:
-    wish = read_wish(
-        {
-            "repairs": [{"kind": "small", "factor": 1.5}, {"kind": "blurred", "blur": 2.5}, {"kind": "missing"}],
-            "painted": HALF,
-            "draft_first": False,
-            "quality": "best",
-            "look": "faithful",
-            "method": "ddrm",
-            "plugins": "satp",
-            "steps": "17",
-            "budget": "0.07",
-            "estimator": "noise-energy",
-            "sigma": "0,04",
-            "prior": "embedded",
-            "seed": "9",
-        }
-    )
+    said: dict[str, Any] = {"quality": "best", "look": "faithful", "method": "ddrm", "plugins": "satp", "steps": "17"}
+    said |= {"budget": "0.07", "estimator": "noise-energy", "sigma": "0,04", "prior": "embedded", "seed": "9"}
+    repairs = [{"kind": "small", "factor": 1.5}, {"kind": "blurred", "blur": 2.5}, {"kind": "missing"}]
+    wish = read_wish({"repairs": repairs, "painted": HALF, "draft_first": False, **said})
     assert wish.repairs == (Repair("missing"), Repair("blurred", blur=2.5), Repair("small", 1.5)), "in the order of repair"
     assert wish.painted == HALF and not wish.draft_first
-    assert wish.request == RestoreRequest(
-        quality="best",
-        look="faithful",
-        method="ddrm",
-        plugins=("satp",),
-        steps=17,
-        budget=0.07,
-        estimator="noise-energy",
-        sigma=0.04,
-        prior="embedded",
-        seed=9,
-    )
-    assert set(choices.EXPERT) <= {"method", "plugins", "steps", "budget", "estimator", "sigma", "prior", "seed"}
+    read = {"plugins": ("satp",), "steps": 17, "budget": 0.07, "sigma": 0.04, "seed": 9}
+    assert wish.request == RestoreRequest(**{**said, **read}) and set(choices.EXPERT) <= set(said)
     plain = read_wish({"repairs": [{"kind": "noisy"}], "seed": "", "method": None})
     assert plain == Wish((Repair("noisy"),)) and plain.draft_first and plain.request == RestoreRequest()
 

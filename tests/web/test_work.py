@@ -497,6 +497,15 @@ def test_a_visitor_hears_of_changes_alone_and_stops_the_job_by_leaving(site: Sit
     assert [one.state for one in (job, *waiting)] == ["stopped", "done", "stopped"]
 
 
-def test_a_visitor_hears_how_a_job_ends(site: Site) -> None:
-    lines = follow(site, site.desk.submit("c", lambda job: time.sleep(0.1)), Visitor(100))
+def test_a_visitor_sees_every_preview_and_how_a_job_ends(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    routes = pytest.importorskip("leader.web.routes", reason="the page needs the extra web")
+    monkeypatch.setattr(routes, "PAUSE", 0.01)
+
+    def show(job: Job) -> None:
+        for preview in (b"a", b"b", b"b"):
+            job.show(preview)
+            time.sleep(0.2)
+
+    lines = follow(site, site.desk.submit("c", show), Visitor(10_000))
+    assert [line["preview"][-4:] for line in lines if "preview" in line] == ["YQ==", "Yg==", "Yg=="]
     assert lines[-1]["state"] == "done"

@@ -121,7 +121,7 @@ class PoolEngine(Engine):
                     if not last:
                         return
                     waiting.append(last.popleft())
-                self._give_tasks(function, waiting, count)
+                self._give_tasks(function, waiting)
                 ready = self._wait(limit, waiting)
                 for worker in ready:
                     if worker not in self._workers:
@@ -163,14 +163,14 @@ class PoolEngine(Engine):
         while self._workers:
             self._remove(self._workers[-1])
 
-    def _give_tasks(self, function: Callable[[Any], Any], waiting: deque[Task], count: int) -> None:
+    def _give_tasks(self, function: Callable[[Any], Any], waiting: deque[Task]) -> None:
         """Gives tasks to idle workers, and starts as many workers as there are tasks."""
         for worker in self._workers:
             if waiting and worker.started and worker.task is None:
                 worker.task, worker.since, worker.overdue = waiting.popleft(), time.monotonic(), False
                 worker.give(function, worker.task.job)
         starting = sum(not worker.started for worker in self._workers)
-        for _ in range(min(len(waiting), count - self._count_busy()) - starting):
+        for _ in range(len(waiting) - starting):
             self._workers.append(self._start())
 
     def _wait(self, limit: float, waiting: deque[Task]) -> list[Worker]:
