@@ -22,7 +22,9 @@ from leader.folders.disk import DiskTarget
 from leader.folders.names import check_name, find_clashes, is_source_name, name_results
 from leader.folders.places import FoundFile
 from leader.folders.work import restore_some
-from leader.pictures import Picture, formats, write_picture
+from leader.pictures import Picture, formats, read_picture, write_picture
+from leader.pictures.exif import ASCII, Tag
+from leader.pictures.metadata import Metadata
 from leader.priors import loading
 from leader.restoration.request import RestoreRequest
 from leader.trust import Verdict
@@ -78,6 +80,14 @@ def test_done_pictures_are_found_by_content_and_settings(tree: Path, tmp_path: P
     assert [line["settings"] for line in lines(out) if "name" in line] == [told[0]["digest"]] * 5 + [told[1]["digest"]] * 3
     unchecked = run_module.run_folder(str(tree), str(out), choose({"seed": 5}, check=False), LocalEngine(1))
     assert (unchecked.restored, unchecked.levels, len(work._models)) == (3, {}, 1), "one prior at a time is kept"
+
+
+def test_where_a_picture_was_taken_is_kept_only_if_asked_for(tree: Path, tmp_path: Path) -> None:
+    place = Metadata(gps={1: Tag(ASCII, b"N\0")})
+    write_picture(tree / "a.jpg", Picture(np.full((12, 16, 3), 0.5, np.float32), metadata=place), location=True)
+    for keep in (False, True):
+        run_module.run_folder(str(tree), str(tmp_path / str(keep)), choose(location=keep), LocalEngine(1))
+        assert bool(read_picture(tmp_path / str(keep) / "a.jpg").metadata.gps) == keep
 
 
 def test_maps_asked_for_later_are_made(tree: Path, tmp_path: Path) -> None:
@@ -204,7 +214,7 @@ def test_a_damaged_line_costs_its_own_picture(tree: Path, tmp_path: Path) -> Non
     kept[2:3] = [json.dumps({**json.loads(kept[2]), "files": one}) for one in strange] + [json.dumps(one) for one in nameless]
     later = json.dumps({**json.loads(kept[-1]), "leader": "folder 2", "status": "failed"})
     manifest.write_text("\n".join([*kept, later, "[" * 100_000, "[1]", '{"kind":"picture"}']) + "\n")
-    again = go(tree, out, watcher=run_module.Watcher(note=told.append))
+    again = go(tree, out, watcher=run_module.Watcher(note=told.append), report=True)  # which reads lines by their place
     assert (again.restored, again.found) == (2, 1)
     assert [text.split()[1] for text in told] == ["2", "3", "4", "5", "6", "7", "8", "10", "11", "12", "13"]
 

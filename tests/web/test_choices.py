@@ -31,9 +31,9 @@ def ask(*repairs: Repair, painted: str = "", number: int = 0, advised: Any = Non
 def test_every_control_reaches_the_request() -> None:
     said: dict[str, Any] = {"quality": "best", "look": "faithful", "method": "ddrm", "plugins": "satp", "steps": "17"}
     said |= {"budget": "0.07", "estimator": "noise-energy", "sigma": "0,04", "prior": "embedded", "seed": "9"}
-    repairs = [{"kind": "small", "factor": 1.5}, {"kind": "blurred", "blur": 2.5}, {"kind": "missing"}]
+    repairs = [{"kind": "small", "factor": 16}, {"kind": "blurred", "blur": 8.0}, {"kind": "missing"}]
     wish = read_wish({"repairs": repairs, "painted": HALF, "draft_first": False, **said})
-    assert wish.repairs == (Repair("missing"), Repair("blurred", blur=2.5), Repair("small", 1.5)), "in the order of repair"
+    assert wish.repairs == (Repair("missing"), Repair("blurred", blur=8.0), Repair("small", 16.0)), "in the order of repair"
     assert wish.painted == HALF and not wish.draft_first
     read = {"plugins": ("satp",), "steps": 17, "budget": 0.07, "sigma": 0.04, "seed": 9}
     assert wish.request == RestoreRequest(**{**said, **read}) and set(choices.EXPERT) <= set(said)

@@ -11,7 +11,6 @@ import hmac
 import re
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
 from leader.web.reach import Reach, Scope, judge, strip_forwarded
@@ -50,6 +49,8 @@ class Gate:
         self._wanted = None if auth is None else f"{auth[0]}:{auth[1]}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from starlette.requests import cookie_parser
+
         if scope["type"] == "websocket":  # not supported
             await receive()
             await send({"type": "websocket.close", "code": 1008})
@@ -67,7 +68,7 @@ class Gate:
             await answer_text(send, 401, "This page asks for a name and a password.", extra)
             return
         fresh = None
-        if client_of(_cookies(headers.get(b"cookie", b""))) is None and path == "/":
+        if path == "/" and client_of(cookie_parser(headers.get(b"cookie", b"").decode("latin-1"))) is None:
             fresh = secrets.token_hex(16)
 
         async def mark_browser(message: Message) -> None:
@@ -89,13 +90,6 @@ class Gate:
         except binascii.Error:
             return False
         return kind.lower() == b"basic" and hmac.compare_digest(given, self._wanted)
-
-
-def _cookies(header: bytes) -> dict[str, str]:
-    try:
-        return {name: morsel.value for name, morsel in SimpleCookie(header.decode("latin-1")).items()}
-    except CookieError:
-        return {}
 
 
 async def answer_text(send: Send, status: int, text: str, *headers: tuple[bytes, bytes]) -> None:
