@@ -464,23 +464,13 @@ def test_what_a_source_is_and_how_its_results_are_called() -> None:
     assert not is_source_name(".leader/strips/a.png") and not is_source_name("a/.b/c.png") and not is_source_name(".a.png")
 
 
-def test_a_worker_cannot_name_its_results(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lying(task: Any, names: Any) -> Any:
-        return [
-            replace(answer, files={kind: {**about, "name": "../evil.png"} for kind, about in answer.files.items()})
-            for answer in restore_some(task, names)
-        ]
-
+def test_only_unfinished_results_are_moved(tmp_path: Path) -> None:
     (tmp_path / "mine.png").write_bytes(b"mine")
     target = DiskTarget(tmp_path / "other")
     target.open().close()
     with pytest.raises(LeaderError, match="not in the folder of unfinished results"):
         target.keep(tmp_path / "mine.png", "a.png")
     assert (tmp_path / "mine.png").exists()
-    monkeypatch.setattr(run_module, "restore_some", lying)
-    outcome = go(tree, tmp_path / "out")
-    assert len(outcome.failed) == 3 and "not requested" in outcome.failed[0][1]
-    assert not (tmp_path / "evil.png").exists() and results(tmp_path / "out") == {}
 
 
 def test_nothing_is_left_where_results_are_sent(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

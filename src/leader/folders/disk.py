@@ -31,13 +31,6 @@ class DiskSource:
         self.without = without
         self.notes: list[str] = []
 
-    def holds_any(self) -> bool:
-        """Whether there is a picture; notes come only from `walk`."""
-        if next(self.walk(), None) is None:
-            return False
-        self.notes.clear()
-        return True
-
     def walk(self) -> Iterator[FoundFile]:
         """Its pictures, in no particular order."""
         waiting = [""]

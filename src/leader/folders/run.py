@@ -107,16 +107,18 @@ def run_folder(
     force   replace files that this program did not write
     """
     given, target = _open_both(source, out)
-    if isinstance(given, DiskSource) and not given.holds_any():
-        for text in given.notes:
-            (watcher or Watcher()).note(text)
-        raise _no_pictures(given)  # before anything is created in the output folder
+    watcher = watcher or Watcher()
+    files = sorted(given.walk())
+    for text in given.notes:
+        watcher.note(text)
+    if not files:  # before anything is created in the output folder
+        raise LeaderError(f"No pictures were found in '{printable(given.address)}'.")
     with closing(target.open()) as manifest:
         try:
-            run = _FolderRun(given, target, manifest, choices, maps, report, force, watcher or Watcher())
+            run = _FolderRun(files, given, target, manifest, choices, maps, report, force, watcher)
             run.go(workers)
             if report:
-                write_report(given, target, manifest, run.listed)
+                write_report(given, target, manifest, [item.name for item in files])
             return run.outcome
         finally:
             target.sweep()
@@ -157,8 +159,9 @@ def share_out(work: list[_Work], count: int) -> list[list[_Work]]:
 
 @dataclass
 class _FolderRun:
-    """One run over one folder: what `run_folder` was given, the outcome so far, and the pictures it listed."""
+    """One run over the files of a folder: what `run_folder` was given, and the outcome so far."""
 
+    files: list[FoundFile]
     source: Source
     target: Target
     manifest: Manifest
@@ -168,7 +171,6 @@ class _FolderRun:
     force: bool
     watcher: Watcher
     outcome: FolderOutcome = field(default_factory=FolderOutcome)
-    listed: list[str] = field(default_factory=list)
     unwritable: int = 0
 
     def go(self, workers: Engine) -> None:
@@ -199,15 +201,10 @@ class _FolderRun:
             jobs = lost
 
     def _list_work(self) -> list[_Work]:
-        """The pictures to restore, sorted by name; the others are counted, and errors are reported."""
-        files = sorted(self.source.walk())
-        for text in self.source.notes:
-            self.watcher.note(text)
-        if not files:
-            raise _no_pictures(self.source)
-        wrong = find_clashes((item.name for item in files), self.maps)
+        """The pictures to restore; the others are counted, and errors are reported."""
+        wrong = find_clashes((item.name for item in self.files), self.maps)
         work = []
-        for item in files:
+        for item in self.files:
             try:
                 check_name(item.name)
                 if item.name in wrong:
@@ -221,7 +218,6 @@ class _FolderRun:
             else:
                 if decided is not None:
                     work.append(decided)
-        self.listed = [item.name for item in files]
         return work
 
     def _decide(self, item: FoundFile) -> _Work | None:
@@ -261,14 +257,14 @@ class _FolderRun:
 
     def _settle(self, item: _Work, answer: PictureAnswer, threads: int) -> str | None:
         """Keeps the result of a worker; returns the error message if there is no result."""
-        found = item.found
-        error = answer.error
+        found, error = item.found, answer.error
+        names = {**name_results(found.name, self.maps), "strip": name_strip(found.name)}
         if answer.wrong in ("words", "prior") and not self.outcome.restored and not self.outcome.found:
             raise (UsageError if answer.wrong == "words" else LeaderError)(answer.error or "")
         failed_to_write = answer.wrong == "output"
         if answer.status == DONE:
             try:
-                self._keep(item, answer)
+                self._keep(item, answer, names)
             except (LeaderError, OSError) as problem:
                 error = str(problem) if isinstance(problem, LeaderError) else _explain_write_error(problem)
                 failed_to_write = isinstance(problem, OSError)
@@ -294,7 +290,10 @@ class _FolderRun:
             "settings": self.choices.digest,
             "threads": threads,
             "seconds": answer.seconds,
-            "files": {kind: {key: about[key] for key in about if key != "file"} for kind, about in answer.files.items()},
+            "files": {
+                kind: {"name": names[kind], "sha256": about["sha256"], "bytes": about["bytes"]}
+                for kind, about in answer.files.items()
+            },
             "run": answer.run,
         }
         self.manifest.append(line)
@@ -305,23 +304,19 @@ class _FolderRun:
             self._count(read_level(line))
         return None
 
-    def _keep(self, item: _Work, answer: PictureAnswer) -> None:
+    def _keep(self, item: _Work, answer: PictureAnswer, names: dict[str, str]) -> None:
         """Moves the files of a result into place, the picture last: once it is there, the result is complete."""
         if answer.folder is None:
             return
         for kind in order_files(answer.files):
-            about = answer.files[kind]
-            file = Path(answer.folder) / about["file"]
-            expected = {**name_results(item.found.name, self.maps), "strip": name_strip(item.found.name)}
-            if about["name"] != expected.get(kind):
-                raise LeaderError(f"A worker returned a result '{printable(about['name'])}' that was not requested.")
-            size = self.target.size(about["name"]) if item.unsure and kind != "strip" else None
-            if size is not None and self.target.sha256(about["name"]) != sha256_of(file):
+            file, name = Path(answer.folder) / answer.files[kind]["file"], names[kind]
+            size = self.target.size(name) if item.unsure and kind != "strip" else None
+            if size is not None and self.target.sha256(name) != sha256_of(file):
                 raise LeaderError(
-                    f"{printable(about['name'])} in the output folder was not written by this program; move it away, or run "
-                    "with force, which replaces it."
+                    f"{printable(name)} in the output folder was not written by this program; move it away, or run with force, "
+                    "which replaces it."
                 )
-            self.target.keep(file, about["name"])
+            self.target.keep(file, name)
 
     def _fail(self, item: FoundFile, error: str) -> None:
         self.outcome.failed.append((item.name, error))
@@ -344,10 +339,6 @@ class _FolderRun:
         """Counts the verdict of a picture whose result is there."""
         if level is not None:
             self.outcome.levels[level] = self.outcome.levels.get(level, 0) + 1
-
-
-def _no_pictures(source: Source) -> LeaderError:
-    return LeaderError(f"No pictures were found in '{printable(source.address)}'.")
 
 
 def _explain_write_error(error: OSError) -> str:

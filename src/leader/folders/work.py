@@ -51,7 +51,7 @@ class PictureAnswer:
     status   "done", "refused" or "failed"
     error    the error message if it failed
     content  SHA-256 of the bytes read
-    files    kind -> name, sha256, bytes
+    files    kind -> sha256, bytes, and its name in `folder`
     folder   the folder of the files if they were not sent; the receiver removes it
     wrong    "words" if the request itself is wrong, "prior" if the prior cannot be used, "output" if results cannot be written:
              the next picture would fail too
@@ -151,7 +151,7 @@ class _Item:
             self._answer = PictureAnswer(DONE, content=self.content, files=self._keep(restored), folder=folder, run=run)
 
     def _keep(self, restored: Restoration) -> dict[str, dict[str, Any]]:
-        """Leaves or sends the files of a result, complete and on disk: kind -> name, sha256, bytes."""
+        """Leaves or sends the files of a result, complete and on disk: kind -> sha256, bytes, file."""
         from leader.folders.report import write_strip
 
         assert self.folder is not None
@@ -165,11 +165,11 @@ class _Item:
             if "strip" in made:
                 write_strip(made["strip"], restored.given.rgb(), restored.picture.rgb(), restored.uncertainty)
             for kind in order_files(names):
-                file, final = made[kind], names[kind]
+                file = made[kind]
                 flush_to_disk(file)
-                files[kind] = {"name": final, "sha256": sha256_of(file), "bytes": file.stat().st_size, "file": file.name}
+                files[kind] = {"sha256": sha256_of(file), "bytes": file.stat().st_size, "file": file.name}
                 if task.staging is None:
-                    open_target(task.out).keep(file, final)
+                    open_target(task.out).keep(file, names[kind])
         except OSError as error:
             raise _OutputError(f"The result cannot be written ({error.strerror or error}).") from error
         except LeaderError as error:
