@@ -29,7 +29,7 @@ from leader.priors import loading
 from leader.restoration.request import RestoreRequest
 from leader.trust import Verdict
 from tests.cheap_prior import CheapPrior
-from tests.folders.conftest import ARGUMENTS, NAMES, choose, go, lines, results, save_picture
+from tests.folders.conftest import ARGUMENTS, NAMES, go, lines, results, save_picture
 
 
 def test_a_folder_gives_what_single_restorations_give(tree: Path, tmp_path: Path, cheap: list[str]) -> None:
@@ -78,7 +78,7 @@ def test_done_pictures_are_found_by_content_and_settings(tree: Path, tmp_path: P
     assert [line["choices"]["arguments"]["seed"] for line in told] == [3, 4], "once, however many runs there are"
     assert told[0]["choices"]["arguments"]["sigma"] == 0.1 and told[0]["choices"]["leader"] == leader.__version__
     assert [line["settings"] for line in lines(out) if "name" in line] == [told[0]["digest"]] * 5 + [told[1]["digest"]] * 3
-    unchecked = run_module.run_folder(str(tree), str(out), choose({"seed": 5}, check=False), LocalEngine(1))
+    unchecked = go(tree, out, {"seed": 5}, check=False)
     assert (unchecked.restored, unchecked.levels, len(work._models)) == (3, {}, 1), "one prior at a time is kept"
 
 
@@ -86,7 +86,7 @@ def test_where_a_picture_was_taken_is_kept_only_if_asked_for(tree: Path, tmp_pat
     place = Metadata(gps={1: Tag(ASCII, b"N\0")})
     write_picture(tree / "a.jpg", Picture(np.full((12, 16, 3), 0.5, np.float32), metadata=place), location=True)
     for keep in (False, True):
-        run_module.run_folder(str(tree), str(tmp_path / str(keep)), choose(location=keep), LocalEngine(1))
+        go(tree, tmp_path / str(keep), location=keep)
         assert bool(read_picture(tmp_path / str(keep) / "a.jpg").metadata.gps) == keep
 
 
@@ -426,13 +426,12 @@ def test_a_second_run_into_the_folder_is_refused(tree: Path, tmp_path: Path) -> 
 
 def test_refused_pictures_are_not_written_and_not_tried_again(tree: Path, tmp_path: Path) -> None:
     out, failing = tmp_path / "out", {"task": "sr", "factor": 2}
-    choices = choose(failing, keep_failed=False)
-    outcome = run_module.run_folder(str(tree), str(out), choices, LocalEngine(1))
+    outcome = go(tree, out, failing, keep_failed=False)
     assert outcome.refused == 3 and results(out) == {}
     assert {line["run"]["verdict"]["level"] for line in lines(out)[1:]} == {"failed"}, "and its line says why"
     ahead: list[int] = []
     watcher = run_module.Watcher(listed=lambda meter: ahead.append(meter.total))
-    again = run_module.run_folder(str(tree), str(out), choices, LocalEngine(1), watcher=watcher)
+    again = go(tree, out, failing, keep_failed=False, watcher=watcher)
     assert (again.refused, again.found, ahead) == (3, 0, [0]), "told again, not computed again"
     assert go(tree, out, failing).restored == 3, "with --keep-failed they are"
 
