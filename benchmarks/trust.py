@@ -1,11 +1,10 @@
 """How far the trust map can be trusted: coverage, calibration error, AUSE and rank of it and of what else could be shown.
 
-    python benchmarks/trust.py --store DIR [--referee FILE] --part val|paths|files|... [--write]  judges kept runs
+    python benchmarks/trust.py --store DIR [--referee FILE] --part val|paths|files|many|... [--write]  judges kept runs
     python benchmarks/trust.py                                                                   prints the kept records
 
 DIR holds the runs of benchmarks/trust_runs.py. Known pixels are left out. Intervals are of a bootstrap over photographs. The
-records (benchmarks/records/trust.jsonl) hold one line a run, with the numbers of its maps, so that tables need no run. Those of
-the part `many`, the spread of eight runs beside one, were made until commit 3062f9c9.
+records (benchmarks/records/trust.jsonl) hold one line a run, with the numbers of its maps, so that tables need no run.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ import numpy as np
 import torch
 from common import locate_records, read_records
 from torch import Tensor
+from torch.nn import functional as F
 
 from leader.metrics.uncertainty import block_rank_correlation, calibration_error, interval_coverage, sparsification_curve
 from leader.train.trust_runs import KeptRun, read_run
@@ -89,12 +89,35 @@ def list_maps(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**record, "map": name, **numbers} for record in records for name, numbers in record["maps"].items()]
 
 
+def spread_of_many(files: Sequence[Path]) -> tuple[KeptRun, dict[str, Map]]:
+    """The first of several runs of one problem, and the spread of all, raw and smoothed over 5 x 5 pixels."""
+    runs = [read_run(file) for file in files]
+    variance = torch.stack([run.evidence.restored for run in runs]).var(0).mean(0)
+    smooth = F.avg_pool2d(variance[None, None], 5, 1, 2, count_include_pad=False)[0, 0]
+    count = len(files)
+    return runs[0], {
+        f"spread of {count}": (variance.sqrt(), dict(GAUSSIAN)),
+        f"spread of {count}, smoothed": (smooth.sqrt(), dict(GAUSSIAN)),
+    }
+
+
 def measure(store: Path, part: str, weights: Path) -> list[dict[str, Any]]:
     """The records of all kept runs of a part."""
     referee = Referee.load(weights)
     table = Calibration.load(beside(weights)) if beside(weights).is_file() else None
-    runs = [read_run(file) for file in sorted((store / part).glob("*.npz"))]
-    return [judged(run, part, maps_of(run, referee, table)) for run in runs if bool(run.open.any())]
+    found: list[dict[str, Any]] = []
+    for file in sorted((store / part).glob("*.npz")) if part != "many" else ():
+        run = read_run(file)
+        if bool(run.open.any()):
+            found.append(judged(run, part, maps_of(run, referee, table)))
+    groups: dict[str, list[Path]] = {}
+    for file in sorted((store / "many").glob("*.npz")) if part == "many" else ():
+        groups.setdefault(file.stem.split("-")[0], []).append(file)
+    for files in groups.values():
+        if len(files) == max(map(len, groups.values())):
+            run, spreads = spread_of_many(files)
+            found.append(judged(run, part, {**maps_of(run, referee, table), **spreads}))
+    return found
 
 
 def bootstrap(rows: Sequence[dict[str, Any]], values: Sequence[float], seed: int = 0) -> tuple[float, float, float]:

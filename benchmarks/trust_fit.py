@@ -2,10 +2,11 @@
 
     python benchmarks/trust_fit.py --store DIR fit FILE [--seconds S] [--steps N]  on the runs of train, scored on val
     python benchmarks/trust_fit.py --store DIR score FILE                           scored on val again
-    python benchmarks/trust_fit.py --store DIR calibrate FILE                       factors from the runs of calib, beside FILE;
+    python benchmarks/trust_fit.py --store DIR calibrate FILE                       factors from calib, calib-cs, beside FILE;
                                                                                     families without runs keep theirs
                                                                                     (--new: also levels that have some;
                                                                                     --family: all but those)
+    python benchmarks/trust_fit.py --store DIR time PICTURE                         the map's share of a run's time, one thread
 
 DIR holds the runs of benchmarks/trust_runs.py. On val, half of the photographs give the factors by family of tasks and the
 other half is judged, then the other way round: what is chosen there never meets calib or test.
@@ -14,6 +15,7 @@ other half is judged, then the other way round: what is chosen there never meets
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,11 +23,19 @@ import numpy as np
 import torch
 
 from leader.metrics.uncertainty import sparsification_error
+from leader.priors.loading import load_prior
 from leader.priors.tensor_files import read_safetensors
+from leader.problem import Problem
+from leader.result import Step
 from leader.train.trust_fit import FitSettings, fit_calibration, fit_referee, ratios, read_lessons
-from leader.train.trust_runs import KeptRun, read_run
+from leader.train.trust_runs import KeptRun, RunCase, crop_of, read_run
 from leader.trust.calibration import LEVELS, SHOWN, Calibration, Node, beside, calibration_of, quantiles
+from leader.trust.error_map import error_map
+from leader.trust.evidence import Watch, gather
 from leader.trust.referee import Referee
+
+REPEATS = 5
+"""Of runs whose time is taken; the median counts."""
 
 
 def read(store: Path, part: str) -> list[KeptRun]:
@@ -73,10 +83,41 @@ def join_nodes(kept: Sequence[Node], fitted: Sequence[Node]) -> tuple[Node, ...]
     return tuple(sorted((*kept, *(node for node in fitted if node.noise not in had)), key=lambda node: node.noise))
 
 
+def timing(picture: Path) -> str:
+    """Processor time of the map, of watching the run too, over that of the run: DDNM, quality standard, Gaussian deblurring."""
+    prior = load_prior("embedded")
+    lines = []
+    for side in (64, 128):
+        case = RunCase("deblur-gaussian", 0.05, 0, 0, method="ddnm", side=side)
+        problem = Problem.simulate(crop_of([picture], case)[None], case.operator(), case.noise)
+        sampler = case.sampler(prior, problem)
+        found = []
+        for _ in range(REPEATS + 1):
+            watch, watched = Watch(prior.schedule), 0.0
+
+            def see(step: Step, watch: Watch = watch) -> None:
+                nonlocal watched
+                start = time.process_time()
+                watch(step)
+                watched += time.process_time() - start
+
+            begin = time.process_time()
+            result = sampler.run(problem, on_step=see)
+            between = time.process_time()
+            evidence = gather(prior, problem, result.images, watch)
+            assert evidence is not None
+            error_map(prior, problem, evidence)
+            spent = time.process_time() - between + watched
+            found.append((spent, between - begin - watched))
+        spent, run = np.median(found[1:], axis=0)  # the first is for the caches
+        lines.append(f"{side} px: {1000 * spent:.0f} ms, {100 * spent / run:.1f} % of the run")
+    return "; ".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", type=Path, required=True)
-    parser.add_argument("what", choices=["fit", "score", "calibrate"])
+    parser.add_argument("what", choices=["fit", "score", "calibrate", "time"])
     parser.add_argument("file", type=Path)
     parser.add_argument("--seconds", type=float, default=FitSettings.seconds, help="for the fit")
     parser.add_argument("--steps", type=int, default=FitSettings.steps, help="of the fit, at most")
@@ -97,8 +138,11 @@ def main() -> None:
         start = None if chosen.start is None else read_start(chosen.start)
         fit_referee([one for one in lessons if bool(one.open.any())], settings, print, start).save(chosen.file)
         print(f"fitted to {len(lessons)} runs")
-    if chosen.what == "calibrate":
-        fitted, table = fit_calibration(Referee.load(chosen.file), read(chosen.store, "calib")), calibration_of(chosen.file)
+    if chosen.what == "time":
+        print(timing(chosen.file))
+    elif chosen.what == "calibrate":
+        runs = read(chosen.store, "calib") + read(chosen.store, "calib-cs")
+        fitted, table = fit_calibration(Referee.load(chosen.file), runs), calibration_of(chosen.file)
         kept = {} if table is None else table.families
         made = {
             name: join_nodes(kept.get(name, ()), nodes) if chosen.new else nodes
