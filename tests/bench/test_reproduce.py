@@ -47,10 +47,8 @@ def test_pictures_are_chosen_and_cut(tmp_path: Path) -> None:
 
 def test_a_trial_calibrates_runs_and_prints(network: Path, tmp_path: Path) -> None:
     out = f"--out {tmp_path}/o".split()
-    words = (
-        f"run celebahq --prior {network} --steps 1 --count 1 --device cpu --tables table2 --tasks SR --size 64".split()
-    words += out
-    )
+    trial = f"run celebahq --prior {network} --steps 1 --count 1 --device cpu --tables table2 --tasks SR --size 64"
+    words = trial.split() + out
     assert isinstance(runner.invoke(app, words).exception, LeaderError), "no pictures yet"
     folder = photographs(tmp_path / "photos", count=5, side=256)
     assert runner.invoke(app, ["pictures", "celebahq", str(folder), "--count", "1", *out]).exit_code == 0
