@@ -139,10 +139,10 @@ def test_records_from_before_a_setting_stay_valid() -> None:
 
 def test_its_own_opposed_noise_is_that_of_the_plug_in() -> None:
     """Asked for from a time within the grid: the draws before it stay as they are."""
-    case, given = clean_problem("inpaint"), {"grid": "quadratic", "use_presets": False}
+    case = clean_problem("inpaint")
 
     def run(*plugins: Plugin) -> Tensor:
-        return Sampler(Uneven(), DDNM(), plugins, 8, **given).run(case).images
+        return Sampler(Uneven(), DDNM(), plugins, 8, grid="quadratic", use_presets=False).run(case).images
 
     own = run(UCDC(opposed=400))
     assert torch.equal(own, run(UCDC(), Opposed(first=400)))
