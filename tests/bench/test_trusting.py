@@ -9,11 +9,13 @@ import pytest
 import torch
 
 from leader.bench.experiment_file import load_experiment
+from leader.bench.images import load_image
 from leader.bench.keys import identify
 from leader.bench.priors import open_prior, referee_fingerprint
 from leader.bench.records import Store
 from leader.bench.run import gather, run_experiment
-from leader.bench.running import judged, run_cell
+from leader.bench.running import judged, measure, run_cell
+from leader.bench.setup import sampler_of
 from leader.bench.statistics import Numbers
 from leader.bench.tables import render_table
 from leader.engines import make_engine
@@ -140,5 +142,10 @@ def test_without_a_map_the_record_says_why(tmp_path: Path) -> None:
     cell = load_experiment(written(tmp_path)).cells()[0]
     assert "fit-trust" in run_cell(cell).record["error"]
     with_referee(tmp_path)
-    assert "error" not in run_cell(cell).record
+    record, truth = run_cell(cell).record, load_image(cell.image, "crop", 24) if cell.image else torch.zeros(0)
+    problem = measure(cell, truth)
+    found = sampler_of(cell.recipe, open_prior("gaussian", 24)).run(problem, 0, ids=[cell.index]).images
+    is_open = problem.operator.A(torch.ones(1, 3, 24, 24)) == 0
+    inside = (found - (2 * truth - 1)).abs()[is_open] <= 1.6449 * np.exp(-3)
+    assert record["coverage"] == pytest.approx(float(inside.float().mean()), abs=1e-3), "a map of the [-1, 1] picture's errors"
     assert "baseline" in run_cell(cell.altered(method="pinv")).record["error"]
