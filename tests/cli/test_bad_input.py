@@ -34,6 +34,8 @@ BAD = [
     (["in.png", "out.png", "--sigma", "-0.1"], 2, ">= 0"),
     (["in.png", "out.png", "--sigma", "nan"], 2, "finite"),
     (["in.png", "out.png", "--threads", "1025"], 2, "1024"),
+    (["in.png", "out.png", "--device", "cuda:7"], 1, "cuda"),
+    (["in.png", "out.png", "--device", "toaster"], 1, "toaster"),
     (["in.png", "out.png", "--seed", "-1"], 2, "--seed"),
     (["in.png", "out.png", "--sigma", "loud"], 2, "number"),
     (["in.png", "out.png", *DEBLUR, "--kernel", "zeros.npy"], 1, "positive sum"),
