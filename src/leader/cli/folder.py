@@ -24,8 +24,7 @@ from leader.progress import ProgressDisplay
 from leader.restoration.request import RestoreRequest, word
 
 if TYPE_CHECKING:
-    from leader.folders.meter import FolderMeter
-    from leader.folders.run import FolderOutcome
+    from leader.folders.run import FolderMeter, FolderOutcome
 
 TERMINATED = 143
 

@@ -158,7 +158,7 @@ def calibrate_satp(
     """
     from leader.presets.stored import add_stored
     from leader.priors.loading import load_prior
-    from leader.train.calibrate import central_crops
+    from leader.train.data import central_crops
     from leader.train.pruning import RANGES, STEPS, TASKS, calibrate_eta, curves, eta_entry, predict_seconds
 
     check_folder(images)
