@@ -50,7 +50,12 @@ def test_names_and_objects_are_the_same() -> None:
             ({"settings": {name: 1}}, f"'{name}'.*argument of its own")
             for name in ("self", "prior", "method", "plugins", "steps")
         ),
-        *(({"settings": wrong}, "settings|has no setting") for wrong in ({1: 2}, [], "eta=1", {"seed": 3}, {"nonsense": 1})),
+        *(
+            ({"settings": {1: 2}}, "names and values"),
+            ({"settings": []}, "names and values"),
+            ({"settings": "a=1"}, "names and"),
+        ),
+        *(({"settings": {"seed": 3}}, "no setting 'seed'"), ({"settings": {"nonsense": 1}}, "no setting 'nonsense'")),
     ],
 )
 def test_wrong_arguments(options: dict[str, Any], says: str) -> None:
