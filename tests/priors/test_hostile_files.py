@@ -154,7 +154,7 @@ def doubled(depth: int, use: bytes) -> bytes:
     return b"\x80\x02" + use.replace(b"T", b")q\x00" + levels) + b"."
 
 
-KEYS = {"a key": b"}TK\x01s", "keys": b"}(TK\x01K\x02K\x03u", "a value": b"}K\x01Ts", "bare": b"T", "in a slice": b"(Tt"}
+KEYS = {"a key": b"}TK\x01s", "keys": b"}(TK\x01K\x02K\x03u", "a value": b"}K\x01Ts", "bare": b"T", "in a slice": b"(TK\x01t"}
 
 
 @pytest.mark.parametrize("use", KEYS)
