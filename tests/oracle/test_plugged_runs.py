@@ -169,6 +169,17 @@ CASES: dict[str, Case] = {
         )
     },
     **{
+        f"{method}-clipped-{name}": Case(method, (name, (0.15, 0.1), False, 5, True), symbols, satp=JUMPY)
+        for method, name, symbols in (
+            ("ddnm", "circular", {"eta": 0.85}),
+            ("ddrm", "blur", {"eta": 0.7}),
+            ("projdiff", "circular", {"step": 0.7}),
+            ("diffpir", "holes", DIFFPIR),
+            ("dps", "sr", {"scale": 0.4}),
+            ("red-diff", "blur", RED),
+        )
+    },
+    **{
         f"{method}-metric-{name}": Case(
             method, (name, sigmas), symbols, satp=JUMPY, ucdc=metric, steps=10, extra=extra, tolerance=1e-5
         )
