@@ -169,7 +169,7 @@ CASES: dict[str, Case] = {
         )
     },
     **{
-        f"{method}-clipped-{name}": Case(method, (name, (0.15, 0.1), False, 5, True), symbols, satp=JUMPY)
+        f"{method}-clipped-{name}": Case(method, (name, (0.5, 0.4), False, 5, True), symbols, satp=JUMPY)
         for method, name, symbols in (
             ("ddnm", "circular", {"eta": 0.85}),
             ("ddrm", "blur", {"eta": 0.7}),
@@ -269,6 +269,7 @@ def test_run(name: str) -> None:
     """Every step of both images, their order, and the result."""
     case = CASES[name]
     made, sampler, steps, result = told(name)
+    assert (made.problem.censored is not None) == ("clipped" in name)
     plan = sampler.plan(made.problem)
     grid, cost = plan.grid, plan.method.cost
     stories = expected(case, made, grid)
