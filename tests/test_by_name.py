@@ -11,8 +11,8 @@ import pytest
 
 from leader.by_name import build, check_count, check_settings
 from leader.errors import LeaderError, unknown_name
-from leader.methods import METHODS, make_method
-from leader.plugins import PLUGINS, make_plugin
+from leader.methods import METHODS
+from leader.plugins import PLUGINS
 
 
 class Thing:
@@ -97,23 +97,6 @@ def test_counts_have_their_bounds(value: object) -> None:
     with pytest.raises(LeaderError, match="from 1 to 10"):
         check_count("The count", value, 1, 10)
     assert check_count("The count", 10, 1, 10) == 10
-
-
-def test_every_number_of_every_method_and_plug_in_is_guarded() -> None:
-    """By name and as objects: text, NaN and endless numbers never get in."""
-    tried = 0
-    for registry, make in ((METHODS, make_method), (PLUGINS, make_plugin)):
-        for name, cls in registry.items():
-            for key, value in vars(make(name, {})).items():
-                if not isinstance(value, (int, float)):
-                    continue
-                for wrong in ("x", float("nan"), float("inf"), 2**63 if isinstance(value, int) else 10**400):
-                    with pytest.raises(LeaderError):
-                        make(name, {key: wrong})
-                    with pytest.raises(LeaderError):
-                        cls(**{key: wrong})
-                    tried += 1
-    assert tried > 100
 
 
 LIMITS: dict[str, str] = {
