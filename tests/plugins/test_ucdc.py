@@ -10,8 +10,9 @@ from torch import Tensor
 
 from leader import Prior, Problem, Sampler, operators
 from leader.methods import DDNM, Method, Posterior, ProjDiff
-from leader.plugins import SATP, UCDC, StepInfo
+from leader.plugins import SATP, UCDC, Opposed, Plugin, StepInfo
 from leader.plugins.base import map_sigma
+from leader.plugins.ucdc import EARLY
 from leader.priors.gaussian import Gaussian, GaussianMixturePrior
 from leader.schedule import Grid
 from leader.uncertainty.covariance import error_covariance
@@ -121,9 +122,32 @@ def test_the_metric_is_made_of_sigma_the_time_and_the_settings() -> None:
     assert float(certain.covariance.product(torch.ones_like(sigma)).min()) > 0, "no pixel is taken out of the data step"
 
 
+@pytest.mark.parametrize(("time", "expected"), [(EARLY, 3), (EARLY - 1, 5)])
+def test_early_solves_may_be_shorter(time: int, expected: int) -> None:
+    prior, problem, sigma = Uneven(), clean_problem("sr"), uneven_spread(SHAPE)
+    here = StepInfo((4,), (1,), (1,), torch.tensor([time]), [Grid((999, time, -1))])
+    for plugin, found in ((UCDC(iterations=5, early=3), expected), (UCDC(iterations=5), 5), (UCDC(iterations=2, early=3), 2)):
+        metric = plugin.metric(prior, sigma, here, problem)
+        assert isinstance(metric, Calibrated) and metric.iterations == found
+
+
 def test_records_from_before_a_setting_stay_valid() -> None:
-    told = [Sampler(Uneven(), DDNM(), (plugin,)).plan(clean_problem("sr")).settings for plugin in (UCDC(), UCDC(scatter=0.5))]
-    assert "scatter" not in told[0]["plugins"][0] and told[1]["plugins"][0]["scatter"] == 0.5
+    later = UCDC(scatter=0.5, opposed=250)
+    told = [Sampler(Uneven(), DDNM(), (plugin,)).plan(clean_problem("sr")).settings["plugins"][0] for plugin in (UCDC(), later)]
+    assert not {"scatter", "opposed"} & told[0].keys() and (told[1]["scatter"], told[1]["opposed"]) == (0.5, 250)
+
+
+def test_its_own_opposed_noise_is_that_of_the_plug_in() -> None:
+    """Asked for from a time within the grid: the draws before it stay as they are."""
+    case = clean_problem("inpaint")
+
+    def run(*plugins: Plugin) -> Tensor:
+        return Sampler(Uneven(), DDNM(), plugins, 8, grid="quadratic", use_presets=False).run(case).images
+
+    own = run(UCDC(opposed=400))
+    assert torch.equal(own, run(UCDC(), Opposed(first=400)))
+    for other in (run(UCDC()), run(UCDC(), Opposed()), run(UCDC(opposed=20))):
+        assert float((own - other).abs().max()) > 1e-3
 
 
 def test_seams_of_large_pictures_move_from_step_to_step(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ takes all pixels for equally uncertain. Methods use it through the `metric` of t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
@@ -25,11 +26,15 @@ import torch
 from torch import Tensor
 
 from leader.plugins.base import MapName, Plugin, StepInfo, map_sigma
+from leader.plugins.opposed import Opposed
 from leader.priors.base import Prior
 from leader.problem import Problem
+from leader.schedule import Grid
 from leader.uncertainty.covariance import error_covariance, independent
 from leader.uncertainty.metric import ByImage, Calibrated, Metric
 
+EARLY = 700
+"""Time of the standard clock from which on a picture is hardly more than its mean colours."""
 SMALLEST = 1e-8
 """A variance of 0 would take a pixel out of every data step."""
 
@@ -58,6 +63,8 @@ class UCDC(Plugin):
     """In noisy data: their variance is divided by it where E[x0 | x_t, y] is formed; below 1 believes the network more."""
     iterations: Annotated[int, "[1, 1000]"] = 4
     """Of a step's conjugate gradients at most."""
+    early: Annotated[int, "[0, 1000]"] = field(default=0, metadata={"later": True})
+    """As many at most at times of `EARLY` and above, where longer solves gain nothing; 0: as many as later."""
     visible: Annotated[float, "[0, inf)"] = 0.02
     """A solve ends where its error is this share of a standard deviation, root mean square."""
     floor: Annotated[float, "(0, inf)"] = 0.01
@@ -74,6 +81,13 @@ class UCDC(Plugin):
     """"local": Sigma itself; "mean": its mean U_t; "shuffle": its pixels in random order. The latter two are ablations."""
     scatter: Annotated[float, "[0, 2]"] = field(default=0.0, metadata={"later": True})
     """Standard deviations of Sigma by which x0 is drawn at random before every data step but the last; 0: the mean."""
+    opposed: Annotated[int, "[0, 999]"] = field(default=0, metadata={"later": True})
+    """The time, on the standard clock, from which on the noise of every two steps in a row adds up to nothing, as with the
+    plug-in `opposed`; 0: all draws are independent.
+    """
+
+    def oppose(self, white: Callable[[int], Tensor], name: str, grid: Grid, position: int) -> Tensor | None:
+        return Opposed(first=self.opposed).oppose(white, name, grid, position) if self.opposed > 0 else None
 
     def metric(self, prior: Prior, sigma: Tensor, info: StepInfo, problem: Problem) -> Metric:
         spread = self._shape_variance(map_sigma(sigma, self.map, info))
@@ -88,12 +102,13 @@ class UCDC(Plugin):
             covariance = error_covariance(
                 prior, int(info.t[row]), spread, info.positions[row] % 2 == 1, share=self.share, narrow=self.narrow
             )
+        few = self.early > 0 and info.grids[row].clock[info.positions[row]] >= EARLY
         return Calibrated(
             covariance,
             operator,
             spread.mean(),
             self.trust,
-            self.iterations,
+            min(self.iterations, self.early) if few else self.iterations,
             self.visible,
             self.floor,
             self.only_unmeasured,
