@@ -66,7 +66,7 @@ def with_referee(folder: Path) -> Path:
     file = folder / "weights.referee"
     torch.manual_seed(0)
     referee.Referee().save(file)
-    for asked in ((), ("cpu",)):  # kept apart by the cache of open priors
+    for asked in ((), ("cpu", "float32")):  # kept apart by the cache of open priors
         referee.attach(open_prior("gaussian", 24, *asked), file)
     return file
 

@@ -32,9 +32,7 @@ def run(*words: str) -> dict[str, Any]:
 
 
 SEEN: list[tuple[list[str], dict[str, Any]]] = [
-    (["--task", "sr", "--factor", "2", "--down", "average"], {"task": "sr", "factor": 2, "down": "average"}),
     (["--task", "deblur", "--kernel", "kernel.npy"], {"task": "deblur", "kernel": "kernel.npy"}),
-    (["--task", "inpaint", "--mask", "known.png", "--average", "2"], {"task": "inpaint", "mask": "known.png", "average": 2}),
     (
         ["--task", "denoise", "--sigma", "0.2", "--seed", "3", "--method", "diffpir", "-p", "none", "--steps", "7"],
         {"task": "denoise", "sigma": 0.2, "seed": 3, "method": "diffpir", "plugins": (), "steps": 7},

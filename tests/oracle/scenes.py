@@ -17,6 +17,7 @@ from leader import Prediction, Prior, Problem, Schedule, operators
 from leader.operators import LinearOperator
 from tests.oracle.dense import Array, Part, World
 
+CROOKED = torch.tensor([[0.1, 0.2, 0.0], [0.3, 0.9, 0.1], [0.0, 0.2, 0.1], [0.2, 0.0, 0.4]], dtype=torch.float64)
 IDS = (7, 3)
 """Names of the two images: neither 0, 1 nor in order."""
 
@@ -91,7 +92,7 @@ class ForeignNoise:
 
 
 def operator(name: str) -> LinearOperator:
-    """Small operators; none but "sr" maps the white image to ones."""
+    """Small operators; "cs", "blur" and "holes" do not map the white image to ones; "circular" cuts off what it blurs most."""
     uneven = torch.ones(2, 1, 8, 8)
     uneven[0, 0, 2:6, 3:7] = 0
     uneven[1, 0, :, ::3] = 0
@@ -99,7 +100,8 @@ def operator(name: str) -> LinearOperator:
         "cs": lambda: operators.WalshHadamard((3, 4, 4), 0.5, seed=1),
         "blur": lambda: operators.SeparableBlur((1, 8, 8), operators.gaussian_taps(0.8), rcond_1d=1e-6),
         "holes": lambda: operators.Inpainting((1, 8, 8), uneven),
-        "sr": lambda: operators.BicubicSR((1, 8, 8), 2),
+        "sr": lambda: operators.BicubicSR((1, 6, 8), 2),
+        "circular": lambda: operators.Blur((1, 8, 6), CROOKED, rcond=0.15),
     }
     return makers[name]()
 
@@ -143,7 +145,7 @@ def scene(name: str, sigmas: tuple[float, float] = (0.0, 0.0), calm_first: bool 
                 parts=parts(shape),
                 abar=np.append(prior.schedule.abar_table.numpy(), 1.0),
                 shape=shape,
-                rcond=1e-9,  # none of the operators cuts anything off
+                rcond=op.rcond if name == "circular" else 1e-9,  # the others cut nothing off
             )
         )
     problem = Problem(y, op, torch.tensor(sigmas, dtype=torch.float64) if sigmas[0] != sigmas[1] else sigmas[0])

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from leader import Problem, Sampler
-from leader.methods import DPS, METHODS, SITCOM, make_method
+from leader.methods import DPS, SITCOM
 from leader.operators import Denoising
 from leader.plugins import EquSPlus, StepInfo
 from leader.plugins.equs import TRANSFORMS, EquS, published_times
 from leader.priors.base import Prediction, from_x0
-from leader.priors.gaussian import Gaussian, GaussianPrior, white
+from leader.priors.gaussian import Gaussian, GaussianPrior
 from leader.schedule import Grid, uniform_grid
 from tests.methods.contexts import measured, operators
 from tests.oracle.cases import mixture
@@ -39,17 +39,6 @@ def info(*visits: int) -> StepInfo:
 
 def images(count: int) -> Tensor:
     return torch.randn(count, *SHAPE, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-
-
-@pytest.mark.parametrize("transform", TRANSFORMS)
-@pytest.mark.parametrize("name", METHODS)
-def test_aligned_changes_nothing_for_an_equivariant_network(name: str, transform: Any) -> None:
-    prior = GaussianPrior(white(SHAPE, 0.4, 0.1))
-    problem = measured(operators(SHAPE)["sr-bicubic"], prior.sample(1, torch.Generator().manual_seed(1)), SIGMA)
-    method = make_method(name, {"inner": 3} if name == "sitcom" else {})
-    plain = Sampler(prior, method, (), 6, estimator=None).run(problem, seed=2).images
-    turned = Sampler(prior, method, (EquS(transform=transform),), 6, estimator=None).run(problem, seed=2).images
-    assert torch.allclose(plain, turned, atol=1e-12)
 
 
 def test_everything_is_taken_back() -> None:

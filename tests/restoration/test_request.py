@@ -109,3 +109,6 @@ def test_fields_of_a_form() -> None:
     for word in ("many", "nan", [1]):
         with pytest.raises(UsageError, match="The budget must be a number; found"):
             parse_word("budget", word)
+    for name in ("method", "prior", "estimator", "task"):
+        with pytest.raises(UsageError, match="from a list"):  # visitors of the page have nothing imported
+            parse_word(name, "this:zen")

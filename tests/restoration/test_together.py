@@ -89,6 +89,12 @@ def test_each_walks_its_own_times() -> None:
         np.testing.assert_allclose(made.array, alone.array, atol=2e-5)
 
 
+def test_results_come_in_the_order_of_the_pictures() -> None:
+    prior = WidePrior()
+    found = together.run_all([prepared(prior, height=height, sigma=0.1) for height in (32, 36, 32)], check=False)
+    assert [made.picture.size[1] for made in found if isinstance(made, Restoration)] == [32, 36, 32]
+
+
 def test_each_has_its_own_map(tmp_path: Path) -> None:
     prior, judge = WidePrior(), Referee()
     torch.nn.init.normal_(judge.out.weight, std=0.05, generator=torch.Generator().manual_seed(0))
@@ -118,7 +124,6 @@ def test_only_alike_pictures_share_a_pass(monkeypatch: pytest.MonkeyPatch) -> No
         "seed": prepared(prior, seed=5),
         "id": prepared(prior, ids=3),
         "quality": prepared(prior, quality="standard"),
-        "noise-free": prepared(prior, sigma=0.0, quality=None, method="ddnm", plugins=()),
         "several runs": prepared(prior, average=2),
         "its own draws": prepared(prior, settings={"estimator": "hutchinson"}),
         "threads": prepared(prior, threads=1),
@@ -127,6 +132,9 @@ def test_only_alike_pictures_share_a_pass(monkeypatch: pytest.MonkeyPatch) -> No
     ready = [first, *others.values(), prepared(prior, 1)]
     assert together.passes(ready)[0] == [0, len(others) + 1]
     assert sorted(len(rows) for rows in together.passes(ready)) == [1] * len(others) + [2]
+    words: dict[str, Any] = {"quality": None, "method": "ddnm", "plugins": ()}
+    clean_or_noisy = [prepared(prior, sigma=sigma, **words) for sigma in (0.1, 0.0, 0.2, 0.0)]
+    assert together.passes(clean_or_noisy) == [[0, 2], [1, 3]]
     masks = [np.roll(np.tile([1, 1, 0, 1], (32, 6)), shift).astype(np.float32) for shift in (0, 1)]
     torn = [prepared(prior, task="inpaint", mask=mask, sigma=0.0) for mask in masks]
     assert together.passes(torn) == [[0], [1]]
@@ -158,13 +166,6 @@ def test_one_that_cannot_be_done_costs_no_other(monkeypatch: pytest.MonkeyPatch)
 
 def _raise() -> None:
     raise LeaderError("The second one is spoiled.")
-
-
-def test_clean_and_noisy_pictures_do_not_share_a_pass() -> None:
-    prior = WidePrior()
-    plain: dict[str, Any] = {"quality": None, "method": "ddnm", "plugins": ()}
-    ready = [prepared(prior, number, sigma=sigma, **plain) for number, sigma in enumerate((0.1, 0.0, 0.2, 0.0))]
-    assert together.passes(ready) == [[0, 2], [1, 3]]
 
 
 def test_pictures_of_one_pass_share_its_time() -> None:

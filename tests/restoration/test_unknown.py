@@ -10,23 +10,18 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from typer.testing import CliRunner
 
-from leader.cli import app
 from leader.errors import LeaderError, UsageError
 from leader.forensics import examine
 from leader.forensics.size.thumbnails import KERNELS, take_given_kernel
 from leader.pictures import Picture, from_pil, read_picture
 from leader.restoration.degrade import degrade
 from leader.restoration.pose import PosedProblem, pose_picture
-from leader.restoration.repeat import arguments_of
-from leader.restoration.request import RestoreRequest
 from leader.restoration.restore import restore
 from tests.cheap_prior import CheapPrior
 from tests.forensics.fields import colour, find_in, peppered, scratched
 from tests.forensics.jpegs import jpeg, photograph, unit
-
-runner = CliRunner()
+from tests.restoration.repeating import repeat
 
 
 def small(kernel: str = "lanczos") -> Picture:
@@ -108,9 +103,7 @@ def test_an_enlarged_picture_is_told_to_be_reduced_first() -> None:
 def test_a_recognised_run_is_repeated_to_the_byte(tmp_path: Path) -> None:
     file = tmp_path / "small.png"
     Image.fromarray(colour(160, 5)).resize((40, 40), Image.Resampling.BILINEAR).save(file)
-    first = restore(file, "sr", factor=2, prior=CheapPrior(), steps=3, plugins=(), threads=1)
-    again = restore(file, **arguments_of(first.summary(), CheapPrior()))
-    assert np.array_equal(first.array, again.array) and again.sigma == first.sigma
+    repeat(file, "sr", factor=2, steps=3, plugins=(), threads=1)
 
 
 def scratched_file(folder: Path) -> Path:
@@ -122,11 +115,10 @@ def scratched_file(folder: Path) -> Path:
 def test_defects_are_the_mask_and_are_told(tmp_path: Path) -> None:
     file = scratched_file(tmp_path)
     found = find_in(read_picture(file))
-    first = restore(file, "inpaint", mask="auto", prior=CheapPrior(), steps=3, threads=1)
+    first, again, _ = repeat(file, "inpaint", mask="auto", steps=3, threads=1)
     assert np.array_equal(first.posed.options["mask"].numpy() > 0, found.known)
     assert found.words() in first.notes and "salt and pepper and scratches" in found.words()
-    again = restore(file, **arguments_of(first.summary(), CheapPrior()))
-    assert np.array_equal(first.array, again.array) and not any("Defects" in note for note in again.notes)
+    assert not any("Defects" in note for note in again.notes)
 
 
 def test_no_defects_is_one_sentence() -> None:
@@ -134,31 +126,6 @@ def test_no_defects_is_one_sentence() -> None:
         restore(colour(96, 7), "inpaint", mask="auto", prior=CheapPrior())
     with pytest.raises(UsageError, match="to make some, give a mask"):
         degrade(colour(96, 7), "inpaint", mask="auto")
-
-
-def test_folders_look_for_defects_in_every_picture() -> None:
-    assert RestoreRequest(mask="auto").read_files().mask == "auto"
-    with pytest.raises(LeaderError):
-        RestoreRequest(mask="automatic.png").read_files()
-
-
-def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from leader.pictures import figures
-    from leader.priors import loading
-
-    monkeypatch.setattr(loading, "load_prior", lambda *_, **__: CheapPrior())
-    monkeypatch.chdir(tmp_path)
-    file, drawn = scratched_file(tmp_path), []
-    monkeypatch.setattr(figures, "draw_side_by_side", lambda path, views, *_: drawn.extend(views))
-    words = ["--task", "inpaint", "--mask", "auto", "--steps", "2", "--keep-failed"]
-    done = runner.invoke(app, ["restore", str(file), "out.png", "--figure", "both.png", *words])
-    assert done.exit_code == 0 and "Defects were found: salt and pepper and scratches" in done.output
-    assert [title for title, _ in drawn] == ["given", "filled in", "restored"]
-    holes = (drawn[1][1] == figures.HOLES).all(2)
-    assert np.array_equal(~holes, find_in(read_picture(file)).known)
-    Image.fromarray(colour(96, 7)).save("clean.png")
-    refused = runner.invoke(app, ["restore", "clean.png", "none.png", *words])
-    assert refused.exit_code == 1 and "No defects were found" in refused.output and not Path("none.png").exists()
 
 
 def test_compression_is_found_under_the_defects_of_a_copy() -> None:

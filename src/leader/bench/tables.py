@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from leader.bench.cell import BASELINES
-from leader.bench.columns import COLUMNS, DEFAULT
+from leader.bench.columns import COLUMNS
 from leader.bench.experiment import Row
 from leader.bench.statistics import FEWEST_IMAGES, Difference, Numbers
 from leader.errors import unknown_name
@@ -50,7 +50,7 @@ def render_table(numbers: Numbers, form: str = "md") -> str:
 
 def metrics_of(numbers: Numbers) -> list[str]:
     """The numbers that the experiment's table shows, without those that no record has."""
-    asked = numbers.experiment.table.get("metrics", DEFAULT)
+    asked = numbers.experiment.table.metrics
     rows, tasks = numbers.experiment.rows, numbers.experiment.tasks
     return [name for name in asked if any(numbers.per_image(row.label, task.label, name) for row in rows for task in tasks)]
 
@@ -72,11 +72,11 @@ def document(numbers: Numbers) -> Document:
     if numbers.compared():
         pairs = [(row.label, str(row.against)) for row in numbers.compared()]
         sheets += [_changes(numbers, metrics), _differences(numbers, metrics, "Difference from the host", pairs)]
-        if experiment.table.get("published"):
+        if experiment.table.published:
             sheets.insert(1, beside_published(numbers, metrics))
         if any(found.low is None for found in _pairs(numbers, metrics, pairs)):
             notes.append(f"95 % intervals, and bold, are given from {FEWEST_IMAGES} images on, not where there are fewer.")
-    baseline = experiment.table.get("baseline")
+    baseline = experiment.table.baseline
     hosts = [row.label for row in experiment.rows if row.against is None and row.method not in BASELINES]
     if baseline in [row.label for row in experiment.rows] and hosts:
         shared = [name for name in metrics if numbers.per_image(baseline, experiment.tasks[0].label, name)]
@@ -86,7 +86,7 @@ def document(numbers: Numbers) -> Document:
 
 
 def _means(numbers: Numbers, metrics: list[str]) -> Sheet:
-    spread = numbers.experiment.table.get("std", True)
+    spread = numbers.experiment.table.std
 
     def cell(row: Row, task: str, name: str) -> str:
         found = numbers.summary(row.label, task, name)
@@ -115,10 +115,10 @@ def _changes(numbers: Numbers, metrics: list[str]) -> Sheet:
 
 def beside_published(numbers: Numbers, metrics: list[str]) -> Sheet:
     """The average change by plug-ins over the tasks, with intervals, beside the published ones: [table.published]."""
-    published = numbers.experiment.table["published"]
+    published = numbers.experiment.table.published
     compared = numbers.compared()
     hosts = list(dict.fromkeys(row.against for row in compared if row.label in published))
-    shown = [name for name in numbers.experiment.table.get("beside", metrics) if name in metrics]
+    shown = [name for name in numbers.experiment.table.beside or metrics if name in metrics]
     told = [name for name in COLUMNS if any(name in entry for entry in published.values())]
     lines = []
     for row in (row for host in hosts for row in compared if row.against == host):

@@ -21,6 +21,7 @@ from leader.priors.checkpoints import SUFFIXES, Options, open_checkpoint, read_s
 from leader.priors.diffusers_folder import HUB
 from leader.priors.fast_half import has_fast
 from leader.priors.int8 import is_exact
+from leader.priors.json_files import check_word
 from leader.priors.mixed import INT8, MIXTURES, find_rounding, has_int8, mix_precisions, round_to_half
 from leader.priors.networks import ADM, DDPM
 from leader.priors.pyramid import PyramidPrior, embedded_file
@@ -73,16 +74,27 @@ def load_prior(
     home: Path | None
     if diffusers_folder.is_object(name_or_path):
         prior, home = diffusers_folder.open_object(name_or_path, options), None
+    elif isinstance(name_or_path, Prior):
+        _refuse_options(options, "a prior given as an object")
+        prior, home = name_or_path, None
     elif isinstance(name_or_path, nn.Module):
-        prior, home = _check_given_prior(name_or_path, options)
+        raise LeaderError(
+            f"A {type(name_or_path).__name__} is a network, not a prior: wrap it in leader.priors.NetworkPrior "
+            "(noise, v or the clean image at a time) or leader.DenoiserPrior (the clean image at a noise level)."
+        )
     else:
-        prior, home = _find_or_explain(name_or_path, options)
+        try:
+            prior, home = _find_prior(name_or_path, options)
+        except LeaderError:
+            raise
+        except (OSError, ValueError) as error:  # too long names, null bytes, folders without permission
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise LeaderError(f"The prior '{str(name_or_path)[:60]}' cannot be opened ({reason}): check its name.") from error
     place = device_named(device)
-    prior = _set_precision(prior, _parse_precision(dtype), place, home)
-    own_head = find_head(home) if home is not None and head else None
-    if own_head is not None:
+    prior = _set_precision(prior, check_word(str(dtype).removeprefix("torch."), "dtype", PRECISIONS), place, home)
+    if head and home is not None and (own_head := find_head(home)) is not None:
         prior = HeadedPrior(prior, VarianceHead.load(own_head))
-        prior.spectrum = prior.spectrum or (None if home is None else find_spectrum(home))
+        prior.spectrum = prior.spectrum or find_spectrum(home)
     prior = prior.to(place)
     if channels_last:
         for parameter in prior.parameters():
@@ -93,29 +105,6 @@ def load_prior(
     ready = prior if whole else any_size(prior, tile, overlap)
     ready.home = home or ready.home
     return ready
-
-
-def _check_given_prior(prior: nn.Module, options: Options) -> tuple[Prior, None]:
-    """A prior given as an object."""
-    if not isinstance(prior, Prior):
-        raise LeaderError(
-            f"A {type(prior).__name__} is a network, not a prior: wrap it in leader.priors.NetworkPrior "
-            "(noise, v or the clean image at a time) or leader.DenoiserPrior (the clean image at a noise level)."
-        )
-    for key in options:
-        raise LeaderError(f"The option '{key}' is for checkpoints; a prior given as an object takes none.")
-    return prior, None
-
-
-def _find_or_explain(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | None]:
-    """`_find_prior`, with a clear error for invalid file names."""
-    try:
-        return _find_prior(name_or_path, options)
-    except LeaderError:
-        raise
-    except (OSError, ValueError) as error:  # too long names, null bytes, folders without permission
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise LeaderError(f"The prior '{str(name_or_path)[:60]}' cannot be opened ({reason}): check its name.") from error
 
 
 def _find_prior(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | None]:
@@ -198,9 +187,13 @@ def _open_folder(folder: Path, options: Options) -> tuple[Prior, Path]:
 
 
 def _open_pyramid(path: Path | None, options: Options) -> Prior:
-    for key in options:
-        raise LeaderError(f"The option '{key}' is for checkpoints; the embedded prior takes none.")
+    _refuse_options(options, "the embedded prior")
     return PyramidPrior.load(path)
+
+
+def _refuse_options(options: Options, what: str) -> None:
+    for key in options:
+        raise LeaderError(f"The option '{key}' is for checkpoints; {what} takes none.")
 
 
 def find_head(checkpoint: Path) -> Path | None:
@@ -209,13 +202,6 @@ def find_head(checkpoint: Path) -> Path | None:
     if not checkpoint.is_dir():
         candidates.append(checkpoint.with_name(checkpoint.stem + SUFFIX))
     return next((file for file in candidates if file.is_file()), None)
-
-
-def _parse_precision(dtype: torch.dtype | str) -> str:
-    name = str(dtype).removeprefix("torch.")
-    if name not in PRECISIONS:
-        raise unknown_name("dtype", name, PRECISIONS)
-    return name
 
 
 def device_named(device: torch.device | str) -> torch.device:
