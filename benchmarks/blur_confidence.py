@@ -109,9 +109,7 @@ def judge_record(record: Record) -> tuple[tuple[float, float], bool] | None:
     if record["enlarged"] is not None or not record["found"]:
         return None
     scene = Scene(PRIOR_MEAN)
-    kept = tuple(
-        Found(Shape(name, width, turn), proof, error, 0.0, scene) for name, width, turn, proof, error in record["found"]
-    )
+    kept = tuple(Found(Shape(name, width, turn), proof, error, scene) for name, width, turn, proof, error in record["found"])
     chosen, ahead = choose_candidate(kept)
     if ahead is None:
         return None

@@ -53,11 +53,11 @@ def test_what_jpeg_left() -> None:
     picture = from_pil(Image.open(buffer))
     assert picture.history is not None
     at = plane(64)
-    left = describe_quantisation(luma_plane(picture.pixels), picture.history, at)
-    assert left.weight[at.f < 0.08].all() and not left.weight[at.f > 0.45].any()
-    assert set(np.unique(left.weight)) <= {0.0, 1.0}
-    halved = describe_quantisation(luma_plane(picture.pixels), picture.history, at, shrunk=2)
-    assert halved.weight.mean() > left.weight.mean()  # half the picture reaches half as far
+    weight, _ = describe_quantisation(luma_plane(picture.pixels), picture.history, at)
+    assert weight[at.f < 0.08].all() and not weight[at.f > 0.45].any()
+    assert set(np.unique(weight)) <= {0.0, 1.0}
+    halved, _ = describe_quantisation(luma_plane(picture.pixels), picture.history, at, shrunk=2)
+    assert halved.mean() > weight.mean()  # half the picture reaches half as far
 
 
 def test_the_floor_is_that_of_rounding_where_every_coefficient_is_alive() -> None:
@@ -65,10 +65,10 @@ def test_the_floor_is_that_of_rounding_where_every_coefficient_is_alive() -> Non
     steps = standard_luma(90)
     history = JpegHistory(tuple(int(step) for step in steps))
     at = plane(64)
-    left = describe_quantisation(noise, history, at)
-    assert left.weight.all()
+    weight, floor = describe_quantisation(noise, history, at)
+    assert weight.all()
     near = np.argmin(np.hypot(at.f * np.cos(at.theta) - 2 / 16, at.f * np.sin(at.theta) - 3 / 16))
-    assert left.floor[near] == pytest.approx((steps[3 * 8 + 2] / 255) ** 2 / 12, rel=0.1)
+    assert floor[near] == pytest.approx((steps[3 * 8 + 2] / 255) ** 2 / 12, rel=0.1)
 
 
 def test_the_power_of_a_scene_is_that_of_its_basis_and_of_its_slowest_frequency_at_none() -> None:
@@ -105,7 +105,7 @@ def test_a_view_knows_the_noise_of_luma_after_averaging() -> None:
     for white, guess in ((0.03, 0.03), (0.001, 0.004)):
         seen = view(luma, 64, NoiseEstimate(white, 0.0, 0.004), shrunk=2)
         assert seen is not None and seen.noise == pytest.approx((LUMA_GAIN * guess / 2) ** 2)
-        assert np.allclose(seen.left.floor, (LUMA_GAIN * 0.004 / 2) ** 2) and seen.left.weight.all()
+        assert np.allclose(seen.floor, (LUMA_GAIN * 0.004 / 2) ** 2) and seen.weight.all()
         power = periodogram(luma.reshape(64, 2, 64, 2).mean((1, 3)), 64)
         assert power is not None and np.allclose(seen.power, power[plane(64).use])
 
