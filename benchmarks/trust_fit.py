@@ -2,7 +2,7 @@
 
     python benchmarks/trust_fit.py --store DIR fit FILE [--seconds S] [--steps N]  on the runs of train, scored on val
     python benchmarks/trust_fit.py --store DIR score FILE                           scored on val again
-    python benchmarks/trust_fit.py --store DIR calibrate FILE                       factors from the runs of calib, beside FILE;
+    python benchmarks/trust_fit.py --store DIR calibrate FILE                       factors from calib, calib-cs, beside FILE;
                                                                                     families without runs keep theirs
                                                                                     (--new: also levels that have some;
                                                                                     --family: all but those)
@@ -141,7 +141,8 @@ def main() -> None:
     if chosen.what == "time":
         print(timing(chosen.file))
     elif chosen.what == "calibrate":
-        fitted, table = fit_calibration(Referee.load(chosen.file), read(chosen.store, "calib")), calibration_of(chosen.file)
+        runs = read(chosen.store, "calib") + read(chosen.store, "calib-cs")
+        fitted, table = fit_calibration(Referee.load(chosen.file), runs), calibration_of(chosen.file)
         kept = {} if table is None else table.families
         made = {
             name: join_nodes(kept.get(name, ()), nodes) if chosen.new else nodes

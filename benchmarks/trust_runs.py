@@ -5,7 +5,8 @@
 DIR holds train/, val/, calib/ and test/. Each part is made from its own photographs, those that are named otherwise from
 test/; a stopped command goes on. `paths` runs what quality standard stands for, `val-paths` the same on val/, `test` DDNM and
 DiffPIR by name; `many` makes eight runs of each of some problems of `paths`, with other seeds, for the spread of eight;
-`between` has noise levels and kernels between those of `calib`; `files` are picture files as `leader.restore` treats them.
+`between` has noise levels and kernels between those of `calib`; `files` are picture files as `leader.restore` treats them;
+`calib-cs` has sixteen crops of each photograph with compressed sensing, whose factor differs most between pictures.
 `--task` leaves out all others.
 """
 
@@ -24,7 +25,7 @@ from leader.priors.loading import load_prior
 from leader.train import trust_runs as runs
 
 PARTS = {"train": 3000, "val": 240, "val-paths": 300, "calib": 928, "paths": 192}
-PARTS |= {"test": 384, "between": 96, "many": 96, "files": 192}
+PARTS |= {"calib-cs": 256, "test": 384, "between": 96, "many": 96, "files": 192}
 VAL_SIDE = 96
 """Of the crops of val, in pixels: larger than those of the fit, so that what is chosen does not hang on their size."""
 REPETITIONS = 8
@@ -44,6 +45,8 @@ def cases(part: str, pictures: int) -> list[runs.RunCase]:
         return runs.training_cases(pictures, PARTS[part], seed=1, side=VAL_SIDE)
     if part == "calib":
         return runs.every_family(pictures)
+    if part == "calib-cs":
+        return runs.calibration_cases(pictures, crops=16, families=("cs",))
     if part == "files":
         return runs.file_cases(pictures)
     if part == "between":
@@ -76,7 +79,7 @@ def main() -> None:
     torch.set_num_threads(1)
     begin = time.monotonic()
     prior = load_prior("embedded")
-    owner = chosen.part.removesuffix("-paths")
+    owner = chosen.part.removesuffix("-paths").removesuffix("-cs")
     folder = chosen.photographs / (owner if owner in ("train", "val", "calib") else "test")
     files = list_pictures(folder)
     made = 0

@@ -18,23 +18,21 @@ takes all pixels for equally uncertain. Methods use it through the `metric` of t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from leader.by_name import check_count
-from leader.errors import LeaderError
-from leader.plugins.base import Plugin, StepInfo
-from leader.plugins.maps import MAPS, map_sigma
+from leader.plugins.base import MapName, Plugin, StepInfo, map_sigma
+from leader.plugins.opposed import Opposed
 from leader.priors.base import Prior
 from leader.problem import Problem
+from leader.schedule import Grid
 from leader.uncertainty.covariance import error_covariance, independent
 from leader.uncertainty.metric import ByImage, Calibrated, Metric
 
-COVARIANCES = ("full", "diagonal")
-LARGEST_SCATTER = 2.0
 EARLY = 700
 """Time of the standard clock from which on a picture is hardly more than its mean colours."""
 SMALLEST = 1e-8
@@ -57,49 +55,39 @@ class UCDC(Plugin):
     gives_metric: ClassVar[bool] = True
     draws: ClassVar[tuple[str, ...]] = ("scatter",)
 
-    covariance: str = "full"
+    covariance: Literal["full", "diagonal"] = "full"
     """"full": pixels are correlated as the prior's fitted spectrum says; "diagonal": each knows itself alone."""
-    power: float = 1.0
+    power: Annotated[float, "[0, inf)"] = 1.0
     """Of the local variance: Sigma^power, its mean kept."""
-    trust: float = 1.0
+    trust: Annotated[float, "(0, inf)"] = 1.0
     """In noisy data: their variance is divided by it where E[x0 | x_t, y] is formed; below 1 believes the network more."""
-    iterations: int = 4
+    iterations: Annotated[int, "[1, 1000]"] = 4
     """Of a step's conjugate gradients at most."""
-    early: int = field(default=0, metadata={"later": True})
+    early: Annotated[int, "[0, 1000]"] = field(default=0, metadata={"later": True})
     """As many at most at times of `EARLY` and above, where longer solves gain nothing; 0: as many as later."""
-    visible: float = 0.02
+    visible: Annotated[float, "[0, inf)"] = 0.02
     """A solve ends where its error is this share of a standard deviation, root mean square."""
-    floor: float = 0.01
+    floor: Annotated[float, "(0, inf)"] = 0.01
     """The smallest variance of data inside a solve, as a share of the mean of Sigma; clean data are met exactly afterwards."""
-    share: float = 1.0
+    share: Annotated[float, "(0, 1]"] = 1.0
     """Of the correlation's variance: only the low frequencies that hold so much count. Below 1 high noise costs less."""
-    narrow: float = field(default=1.0, metadata={"later": True})
+    narrow: Annotated[float, "(0, 1]"] = field(default=1.0, metadata={"later": True})
     """The correlation is that of this share of the time t: a state that has taken up y is less wrong at low frequencies."""
     only_unmeasured: bool = False
     """Whether DDNM+, DDRM, ProjDiff, RePaint and MCG, which take measured components from noisy data themselves, get
     E[x0 | x_t, y] of the others alone.
     """
-    map: str = "local"
+    map: MapName = "local"
     """"local": Sigma itself; "mean": its mean U_t; "shuffle": its pixels in random order. The latter two are ablations."""
-    scatter: float = field(default=0.0, metadata={"later": True})
+    scatter: Annotated[float, "[0, 2]"] = field(default=0.0, metadata={"later": True})
     """Standard deviations of Sigma by which x0 is drawn at random before every data step but the last; 0: the mean."""
+    opposed: Annotated[int, "[0, 999]"] = field(default=0, metadata={"later": True})
+    """The time, on the standard clock, from which on the noise of every two steps in a row adds up to nothing, as with the
+    plug-in `opposed`; 0: all draws are independent.
+    """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count("UCDC's iterations", self.iterations, 1, 1000)
-        check_count("UCDC's early iterations", self.early, 0, 1000)
-        if not (self.power >= 0 and self.trust > 0 and self.visible >= 0 and self.floor > 0 and 0 < self.share <= 1):
-            raise LeaderError(
-                "UCDC needs power >= 0, trust > 0, visible >= 0, floor > 0 and a share in (0, 1]; "
-                f"found {self.power}, {self.trust}, {self.visible}, {self.floor} and {self.share}."
-            )
-        if not 0 < self.narrow <= 1:
-            raise LeaderError(f"UCDC's narrow, a share of the time, lies in (0, 1]; found {self.narrow}.")
-        if not 0 <= self.scatter <= LARGEST_SCATTER:
-            raise LeaderError(f"UCDC's scatter lies between 0 and {LARGEST_SCATTER:g}; found {self.scatter}.")
-        for name, allowed in (("covariance", COVARIANCES), ("map", MAPS)):
-            if getattr(self, name) not in allowed:
-                raise LeaderError(f"UCDC's {name} is one of {', '.join(allowed)}; found '{getattr(self, name)}'.")
+    def oppose(self, white: Callable[[int], Tensor], name: str, grid: Grid, position: int) -> Tensor | None:
+        return Opposed(first=self.opposed).oppose(white, name, grid, position) if self.opposed > 0 else None
 
     def metric(self, prior: Prior, sigma: Tensor, info: StepInfo, problem: Problem) -> Metric:
         spread = self._shape_variance(map_sigma(sigma, self.map, info))
