@@ -11,7 +11,6 @@ within a run: the load (of the last minute) is recorded beside. Silence is the l
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -20,15 +19,16 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from subprocess import PIPE, STDOUT
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
-from common import append_records, locate_records, read_crop, read_records, to_image
+from common import Images, Record, add_missing, locate_records, print_rows, read_crop, read_records, to_image
 from PIL import Image, ImageFilter
 
 from leader.bench.images import list_images
@@ -88,8 +88,8 @@ def list_cases() -> Iterator[Case]:
     yield Case("colourise", 256, "standard", "faithful")
 
 
-def measure(case: Case, photograph: Path) -> dict[str, Any]:
-    """The record of one command line."""
+def measure(case: Case, photograph: Path) -> Record:
+    """What one command line announces and takes."""
     with tempfile.TemporaryDirectory() as name:
         words = case.spoil(read_crop(photograph, case.side), Path(name))
         chosen = ["--quality", case.quality, "--look", case.look, "--keep-failed"]
@@ -109,11 +109,11 @@ def measure(case: Case, photograph: Path) -> dict[str, Any]:
         if begun is None or named is None or process.returncode != 0:
             raise SystemExit(f"{case} ended with exit code {process.returncode}.")
     silence = max(after - now for now, after in pairwise(mark for mark in marks if begun <= mark <= named))
-    taken = {"announced": announced, "taken": round(named - begun, 2), "silence": round(silence, 1)}
-    return {**asdict(case), **taken, "load": round(os.getloadavg()[0], 1)}
+    load = round(os.getloadavg()[0], 1)
+    return {"announced": announced, "taken": round(named - begun, 2), "silence": round(silence, 1), "load": load}
 
 
-def is_right(record: dict[str, Any]) -> bool:
+def is_right(record: Record) -> bool:
     """Whether a run took what was announced, within the factor."""
     announced, taken = record["announced"], float(record["taken"])
     return taken <= UNTOLD if announced is None else max(announced / taken, taken / announced) <= FACTOR
@@ -121,40 +121,36 @@ def is_right(record: dict[str, Any]) -> bool:
 
 @app.command()
 def run(
-    images: Annotated[str, typer.Option(help="A folder of photographs.")],
+    images: Images,
     budget: Annotated[float, typer.Option(help="Ends after so many seconds.")] = 1e9,
 ) -> None:
     """Run what has no record yet."""
-    started, photographs, done = time.monotonic(), list_images(images), [_case_of(record) for record in read_records(RECORDS)]
-    for number, case in enumerate(list_cases()):
-        if case in done or time.monotonic() - started > budget:
-            continue
-        record = measure(case, photographs[number % len(photographs)])
-        append_records(RECORDS, record)
-        typer.echo(json.dumps(record), err=True)
+    photographs = list_images(images)
+    jobs = (
+        (asdict(case), partial(measure, case, photographs[number % len(photographs)]))
+        for number, case in enumerate(list_cases())
+    )
+    add_missing(RECORDS, jobs, budget)
 
 
 @app.command()
 def table() -> None:
     """Print every run, and the share that took what was announced."""
     records = read_records(RECORDS)
-    typer.echo("| task | side | quality, look | announced | taken | longest silence | load |")
-    typer.echo("| --- | ---: | --- | ---: | ---: | ---: | ---: |")
+    print("| task | side | quality, look | announced | taken | longest silence | load |")
+    print("| --- | ---: | --- | ---: | ---: | ---: | ---: |")
     for one in records:
         announced = "-" if one["announced"] is None else f"{one['announced']:.0f} s"
         wrong = "" if is_right(one) else " **"
         cells = (one["task"], one["side"], f"{one['quality']}, {one['look']}", announced, f"{one['taken']:.1f} s{wrong}")
-        typer.echo(f"| {' | '.join(map(str, cells))} | {one['silence']} s | {one['load']} |")
+        print_rows([[*cells, f"{one['silence']} s", one["load"]]])
     right, told = sum(map(is_right, records)), [one for one in records if one["announced"] is not None]
     ratios = sorted(one["announced"] / one["taken"] for one in told)
-    typer.echo(f"\nWithin a factor of {FACTOR}: {right} of {len(records)}, of {len(told)} announced ", nl=False)
-    typer.echo(f"{sum(map(is_right, told))}; announced over taken {ratios[0]:.2f} to {ratios[-1]:.2f}, ", nl=False)
-    typer.echo(f"median {median(ratios):.2f}; ", nl=False)
-    typer.echo(f"longest silence {max(one['silence'] for one in records)} s.")
-
-
-def _case_of(record: dict[str, Any]) -> Case:
-    return Case(record["task"], record["side"], record["quality"], record["look"])
+    print(
+        f"\nWithin a factor of {FACTOR}: {right} of {len(records)}, of {len(told)} announced {sum(map(is_right, told))}; "
+        f"announced over taken {ratios[0]:.2f} to {ratios[-1]:.2f}, median {median(ratios):.2f}; "
+        f"longest silence {max(one['silence'] for one in records)} s."
+    )
 
 
 if __name__ == "__main__":

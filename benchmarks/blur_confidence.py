@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from common import Record, append_records, compress, locate_records, read_crop, read_records, to_image
+from common import Record, add_missing, compress, locate_records, read_crop, read_records, to_image
 from mild_kinds import KINDS, SIDE, Rng, factor_of, seed_of
 from numpy.typing import NDArray
 from PIL import Image
@@ -108,9 +109,7 @@ def judge_record(record: Record) -> tuple[tuple[float, float], bool] | None:
     if record["enlarged"] is not None or not record["found"]:
         return None
     scene = Scene(PRIOR_MEAN)
-    kept = tuple(
-        Found(Shape(name, width, turn), proof, error, 0.0, scene) for name, width, turn, proof, error in record["found"]
-    )
+    kept = tuple(Found(Shape(name, width, turn), proof, error, scene) for name, width, turn, proof, error in record["found"])
     chosen, ahead = choose_candidate(kept)
     if ahead is None:
         return None
@@ -123,12 +122,10 @@ def judge_record(record: Record) -> tuple[tuple[float, float], bool] | None:
 @app.command()
 def run(photographs: Path, every: Annotated[int, typer.Option(help="Of so many photographs one.")] = 1) -> None:
     """Searches every kind of the photographs of a folder; its name is that of the part."""
-    done = {(record["part"], record["photograph"], record["kind"]) for record in read_records(RECORDS)}
-    for path in sorted(photographs.iterdir())[::every]:
-        for kind in (*BLURRED, *MILD):
-            if (photographs.name, path.name, kind) not in done:
-                record = {"part": photographs.name, "photograph": path.name, "kind": kind, **search_picture(path, kind)}
-                append_records(RECORDS, record)
+    pairs = [(path, kind) for path in sorted(photographs.iterdir())[::every] for kind in (*BLURRED, *MILD)]
+    what = {"part": photographs.name}
+    jobs = (({**what, "photograph": path.name, "kind": kind}, partial(search_picture, path, kind)) for path, kind in pairs)
+    add_missing(RECORDS, jobs)
 
 
 @app.command()

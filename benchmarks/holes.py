@@ -12,9 +12,10 @@ pixels around it. The noise level is not given. OpenCV and scikit-image need not
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean
 from typing import Annotated, Any
@@ -22,7 +23,7 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 import typer
-from common import Record, append_records, locate_records, read_records
+from common import Record, add_missing, locate_records, print_rows, read_records
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -57,24 +58,18 @@ def mask_of(hole: int, index: int) -> Tensor:
     return box_mask(SIDE, SIDE, int(top), int(left), hole, hole)
 
 
-def fill_simply(given: Tensor, mask: Tensor) -> dict[str, Tensor]:
-    """What other programs make of a picture [1, 3, H, W], by name."""
-    pixels = (255 * given[0].permute(1, 2, 0)).round().to(torch.uint8).numpy()
-    hole, found = mask.numpy() == 0, {}
-    if importlib.util.find_spec("cv2"):
-        cv2 = importlib.import_module("cv2")
-        found["telea"] = cv2.inpaint(pixels, 255 * hole.astype(np.uint8), 3, cv2.INPAINT_TELEA) / 255.0
-    if importlib.util.find_spec("skimage"):
+def fill_simply(given: Tensor, mask: Tensor, way: str) -> Tensor:
+    """What another program makes of a picture [1, 3, H, W]."""
+    pixels, hole = (255 * given[0].permute(1, 2, 0)).round().to(torch.uint8).numpy(), mask.numpy() == 0
+    if way == "telea":
+        import cv2
+
+        filled = cv2.inpaint(pixels, 255 * hole.astype(np.uint8), 3, cv2.INPAINT_TELEA) / 255.0
+    else:
         from skimage.restoration import inpaint_biharmonic
 
-        found["biharmonic"] = inpaint_biharmonic(pixels / 255.0, hole, channel_axis=-1)
-    return {name: torch.from_numpy(filled).permute(2, 0, 1)[None].float() for name, filled in found.items()}
-
-
-def score(filled: Tensor, truth: Tensor) -> Record:
-    """PSNR in dB and LPIPS of the whole picture, in 8 bits."""
-    kept = (255 * filled.clamp(0, 1)).round() / 255
-    return {"psnr": float(psnr(kept, truth)[0]), "lpips": float(lpips(kept, truth)[0])}
+        filled = inpaint_biharmonic(pixels / 255.0, hole, channel_axis=-1)
+    return torch.from_numpy(filled).permute(2, 0, 1)[None].float()
 
 
 def restore(given: Tensor, mask: Tensor, look: str) -> tuple[Tensor, Record]:
@@ -88,6 +83,29 @@ def restore(given: Tensor, mask: Tensor, look: str) -> tuple[Tensor, Record]:
     return torch.from_numpy(done.array).permute(2, 0, 1)[None].float(), fact
 
 
+def measure(truth: Tensor, mask: Tensor, way: str) -> Record:
+    """The score of a hole filled in one way, and what else is known of it."""
+    filled, facts = restore(truth * mask, mask, way) if way in OURS else (fill_simply(truth * mask, mask, way), {})
+    return {**score(filled, truth), **facts}
+
+
+def score(filled: Tensor, truth: Tensor) -> Record:
+    """PSNR in dB and LPIPS of the whole picture, in 8 bits."""
+    kept = (255 * filled.clamp(0, 1)).round() / 255
+    return {"psnr": float(psnr(kept, truth)[0]), "lpips": float(lpips(kept, truth)[0])}
+
+
+def list_jobs(images: Path, count: int, looks: list[str]) -> Iterator[tuple[Record, Callable[[], Record]]]:
+    """Every hole, filled in every way."""
+    libraries = {"telea": "cv2", "biharmonic": "skimage"}
+    ways = [*(way for way, library in libraries.items() if find_spec(library)), *looks]
+    for index, (name, truth) in enumerate(crops(images, count)):
+        for hole in HOLES:
+            for way in ways:
+                what = {"part": images.name, "photograph": name, "hole": hole, "way": way}
+                yield what, partial(measure, truth, mask_of(hole, index), way)
+
+
 @app.command()
 def run(
     images: Annotated[Path, typer.Option(help="A folder of photographs; its name is that of the part.")],
@@ -95,18 +113,7 @@ def run(
     looks: str = "natural",
 ) -> None:
     """Fills the holes that are not in the records."""
-    done = {(r["part"], r["photograph"], r["hole"], r["way"]) for r in read_records(RECORDS)}
-    for index, (name, truth) in enumerate(crops(images, count)):
-        for hole in HOLES:
-            mask = mask_of(hole, index)
-            here: Record = {"part": images.name, "photograph": name, "hole": hole}
-            rows = [] if (images.name, name, hole, "telea") in done else list(fill_simply(truth * mask, mask).items())
-            found = [{**here, "way": way, **score(filled, truth)} for way, filled in rows]
-            for look in looks.split(","):
-                if (images.name, name, hole, look) not in done:
-                    filled, facts = restore(truth * mask, mask, look)
-                    found.append({**here, "way": look, **score(filled, truth), **facts})
-            append_records(RECORDS, *found)
+    add_missing(RECORDS, list_jobs(images, count, looks.split(",")))
 
 
 @app.command()
@@ -126,7 +133,8 @@ def blend(images: Path, count: int = 8, holes: str = "40,64,96", shares: str = "
                 groups[hole, share].append(score(torch.lerp(network, patches, share), truth))
     print("| hole | share | PSNR | LPIPS |\n| ---: | ---: | ---: | ---: |")
     for (hole, share), rows in sorted(groups.items()):
-        print(f"| {hole} | {share:.1f} | {mean(r['psnr'] for r in rows):.2f} | {mean(r['lpips'] for r in rows):.4f} |")
+        means = f"{mean(r['psnr'] for r in rows):.2f}", f"{mean(r['lpips'] for r in rows):.4f}"
+        print_rows([[hole, f"{share:.1f}", *means]])
 
 
 @app.command()
@@ -142,8 +150,8 @@ def table(part: str = "val") -> None:
         if way in OURS:
             said = f"{100 * mean('invented' in r['codes'] and r['verdict'] != 'fine' for r in rows):.0f} %"
             red = f"{100 * mean(r['red'] or 0.0 for r in rows):.0f} %"
-        means = f"{mean(r['psnr'] for r in rows):.2f} | {mean(r['lpips'] for r in rows):.4f}"
-        print(f"| {hole} | {way} | {len(rows)} | {means} | {said} | {red} |")
+        means = f"{mean(r['psnr'] for r in rows):.2f}", f"{mean(r['lpips'] for r in rows):.4f}"
+        print_rows([[hole, way, len(rows), *means, said, red]])
 
 
 @app.command()

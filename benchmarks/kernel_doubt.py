@@ -15,7 +15,7 @@ from typing import Annotated
 import numpy as np
 import torch
 import typer
-from common import compress, read_crop, to_image
+from common import compress, measure_psnr, print_rows, read_crop, spread_out, to_image
 from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage
@@ -42,10 +42,6 @@ def file_of(values: NDArray[np.float64], quality: int | None) -> Image.Image:
     return image if quality is None else compress(image, quality)
 
 
-def psnr(found: NDArray[np.floating], truth: NDArray[np.floating]) -> float:
-    return float(-10 * np.log10(np.mean((found - truth) ** 2)))
-
-
 def by_wiener(given: Image.Image, kernel: str, doubt: float) -> NDArray[np.float64]:
     """The picture [H, W, 3] by a Wiener filter that knows scene, noise and doubt."""
     picture = from_pil(given)
@@ -65,19 +61,18 @@ def by_wiener(given: Image.Image, kernel: str, doubt: float) -> NDArray[np.float
 
 def main(folder: Path, count: Annotated[int, typer.Option(help="How many photographs.")] = 4) -> None:
     """Print the means as a table."""
-    paths = list_pictures(folder)
     typer.echo("| file | kernel | nothing | " + " | ".join(f"doubt {doubt:g}" for doubt in DOUBTS) + " |")
     typer.echo("|---" * (3 + len(DOUBTS)) + "|")
-    crops = [np.asarray(read_crop(path, SIDE + 32), np.float64) for path in paths[:: max(1, len(paths) // count)][:count]]
+    crops = [np.asarray(read_crop(path, SIDE + 32), np.float64) for path in spread_out(list_pictures(folder), count)]
     for kind, quality in FILES.items():
         pairs = [
             (file_of(ndimage.gaussian_filter(clean, (STD, STD, 0)), quality), clean[16:-16, 16:-16] / 255) for clean in crops
         ]
-        nothing = np.mean([psnr(np.asarray(given.convert("RGB")) / 255, truth) for given, truth in pairs])
+        nothing = np.mean([measure_psnr(np.asarray(given.convert("RGB")) / 255, truth) for given, truth in pairs])
         for words, factor in WIDTHS.items():
             kernel = f"gaussian:{STD * factor}"
-            means = [np.mean([psnr(by_wiener(given, kernel, doubt), truth) for given, truth in pairs]) for doubt in DOUBTS]
-            typer.echo(f"| {kind} | {words} | {nothing:.2f} | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
+            found = [[measure_psnr(by_wiener(given, kernel, doubt), truth) for given, truth in pairs] for doubt in DOUBTS]
+            print_rows([[kind, words, *(f"{mean:.2f}" for mean in (nothing, *np.mean(found, 1)))]])
 
 
 if __name__ == "__main__":

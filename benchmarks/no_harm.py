@@ -10,14 +10,14 @@ saved as pixels. A sentence with "may" is no call. A picture that is left as it 
 
 from __future__ import annotations
 
-import argparse
-import math
 from collections import Counter
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from common import Record, append_records, locate_records, read_crop, read_records
+import typer
+from common import Record, add_missing, locate_records, measure_psnr, print_rows, read_crop, read_records
 from mild_kinds import KINDS, SIDE, factor_of, seed_of
 from PIL import Image
 
@@ -48,10 +48,6 @@ def list_truths(kind: str, factor: float) -> set[str]:
     return truths | {"old": {"noisy"}, "drawn": {"drawn"}}.get(kind, set())
 
 
-def measure_psnr(image: Any, truth: Any) -> float:
-    return -10 * math.log10(float(((np.clip(image, 0, 1) - truth) ** 2).mean()) + 1e-9)
-
-
 def measure_picture(path: Path, kind: str) -> Record:
     truth = read_crop(path, SIDE)
     given = KINDS[kind](truth, seed_of(path, kind))
@@ -62,18 +58,13 @@ def measure_picture(path: Path, kind: str) -> Record:
     calls = list_calls(diagnosis.findings)
     truths = list_truths(kind, factor_of(seed_of(path, kind)))
     blur = diagnosis.findings.blur.blur
-    row: Record = {
-        "photograph": path.name,
-        "kind": kind,
+    return {
         "calls": calls,
         "wrong": [call for call in calls if call not in truths],
         "confidence": None if blur is None else round(blur.confidence, 3),
         "task": diagnosis.task,
-        "gain": 0.0,
+        "gain": 0.0 if diagnosis.task is None else measure_gain(picture, given, truth),
     }
-    if diagnosis.task is not None:
-        row["gain"] = measure_gain(picture, given, truth)
-    return row
 
 
 def measure_gain(picture: Any, given: Image.Image, truth: Image.Image) -> float:
@@ -101,28 +92,25 @@ def print_table(rows: list[Record]) -> None:
         )
         wrong = sum(bool(row["wrong"]) for row in chosen)
         gains = [row["gain"] for row in chosen if row["task"] is not None] or [0.0]
-        print(f"| {kind} | {len(chosen)} | {called} | {wrong} | {tasks} | {np.mean(gains):+.2f} | {min(gains):+.2f} |")
+        print_rows([[kind, len(chosen), called, wrong, tasks, f"{np.mean(gains):+.2f}", f"{min(gains):+.2f}"]])
     wrong, worse = sum(bool(row["wrong"]) for row in rows), sum(row["gain"] < -MOST_LOST for row in rows)
     print(f"\n{len(rows)} pictures; called something that they are not: {wrong} ({100 * wrong / max(len(rows), 1):.1f} %)")
     print(f"worse by more than {MOST_LOST} dB: {worse}; worst {min([row['gain'] for row in rows] or [0.0]):+.2f} dB")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("photographs", type=Path)
-    parser.add_argument("--table", action="store_true", help="run nothing: what is recorded")
-    args = parser.parse_args()
-    rows = read_records(RECORDS)
-    made = {(row["photograph"], row["kind"]) for row in rows}
-    names = sorted(args.photographs.iterdir())
-    for path in [] if args.table else names:
-        for kind in KINDS:
-            if (path.name, kind) not in made:
-                rows.append(measure_picture(path, kind))
-                append_records(RECORDS, rows[-1])
-    asked = {path.name for path in names}
-    print_table([row for row in rows if row["photograph"] in asked])
+def main(
+    photographs: Path, only_table: Annotated[bool, typer.Option("--table", help="Run nothing: what is recorded.")] = False
+) -> None:
+    """Measure what has no record yet, and print the table."""
+    paths = sorted(photographs.iterdir())
+    if not only_table:
+        jobs = (
+            ({"photograph": path.name, "kind": kind}, partial(measure_picture, path, kind)) for path in paths for kind in KINDS
+        )
+        add_missing(RECORDS, jobs)
+    asked = {path.name for path in paths}
+    print_table([row for row in read_records(RECORDS) if row["photograph"] in asked])
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

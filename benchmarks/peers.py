@@ -11,16 +11,15 @@ all of them; seconds are processor seconds on one thread, without loading; memor
 
 from __future__ import annotations
 
-import json
-import multiprocessing
 import os
 import resource
 import subprocess
 import sys
 import time
 import venv
+from contextlib import ExitStack, closing
+from functools import partial
 from importlib.metadata import version
-from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Annotated, Any
@@ -31,15 +30,17 @@ import typer
 from common import append_records, locate_records, read_records
 from numpy.typing import NDArray
 from peer_cases import MARGIN, SIDE, TASKS, Bytes, Case, make_case
-from peer_rows import ROWS, Row
-from PIL import Image
+from peer_rows import ROWS, Restore, Row
+from PIL import Image, ImageDraw
 
 from leader import __version__
 from leader.bench.images import list_images, load_image, to_pixels
+from leader.engines import Engine, make_engine
 from leader.metrics import lpips, psnr
 
 ROOT = Path(__file__).parent.parent
 RECORDS = locate_records("peers")
+Answer = tuple[NDArray[np.float32], float, float]
 HEADS = {
     "enlarge": "thumbnail x 4",
     "noise": "noise of 50",
@@ -67,66 +68,51 @@ def setup(folder: Path = ROOT / "out" / "peers") -> None:
 @app.command()
 def run(images: Images = "photos/test", count: int = 8, task: list[str] = list(TASKS), budget: float = 1e9) -> None:  # noqa: B006
     """Restore every picture with every program, in turn; ends after `budget` seconds."""
-    started, done = time.monotonic(), {(r["task"], r["picture"], r["row"]) for r in read_records(RECORDS)}
+    os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    end, done = time.monotonic() + budget, {(r["task"], r["picture"], r["row"]) for r in read_records(RECORDS)}
     for name in task:
         able = [row for row in ROWS if name in row.tasks]
-        workers: dict[str, tuple[Any, Connection]] = {}
-        for number, path in enumerate(list_images(images)[:count]):
-            case, truth = make_case(name, _load(path), number)
-            for row in able:
-                if (name, path.stem, row.name) in done or time.monotonic() - started > budget:
-                    continue
-                try:
-                    if row.name not in workers:
-                        workers[row.name] = _start(row)
-                        _ask(workers[row.name][1], case)  # the first use of anything costs more
-                    found = _ask(workers[row.name][1], case)
-                except RuntimeError as error:
-                    typer.echo(str(error), err=True)
-                    workers.pop(row.name)
-                    continue
-                record = {"task": name, "picture": path.stem, "row": row.name, **_score(found, truth), "version": __version__}
-                append_records(RECORDS, record)
-                typer.echo(f"{name:8} {path.stem[:24]:24} {row.name:28} {json.dumps(record['psnr'])} dB, {record['seconds']} s")
-        for process, pipe in workers.values():
-            pipe.send(None)
-            process.join()
+        with ExitStack() as stack:
+            workers = {row.name: stack.enter_context(closing(make_engine(1))) for row in able}
+            for number, path in enumerate(list_images(images)[:count]):
+                case, truth = make_case(name, _load(path), number)
+                for row in able:
+                    if (name, path.stem, row.name) in done or time.monotonic() > end:
+                        continue
+                    found = _ask(workers[row.name], row, case)
+                    if found is None:
+                        continue
+                    what = {"task": name, "picture": path.stem, "row": row.name}
+                    append_records(RECORDS, {**what, **_score(found, truth), "version": __version__})
+                    typer.echo(f"{name:8} {path.stem[:24]:24} {row.name}")
 
 
-def _start(row: Row) -> tuple[Any, Connection]:
-    """A process for a program, on one thread."""
-    os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    here, there = multiprocessing.get_context("spawn").Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(ROWS.index(row), there), daemon=True)
-    process.start()
-    return process, here
-
-
-def _serve(index: int, pipe: Connection) -> None:
-    """Loads a program and answers cases until None comes."""
-    torch.set_num_threads(1)
+def _ask(worker: Engine, row: Row, case: Case) -> Answer | None:
+    """What a program makes of a case; None if it failed: a rival may do so in any way, and the others go on."""
     try:
-        restore = ROWS[index].load()
-        while (case := pipe.recv()) is not None:
-            began = time.process_time()
-            found = np.asarray(restore(case))
-            seconds = time.process_time() - began
-            unit = found / 255 if found.dtype == np.uint8 else found
-            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            pipe.send((unit.astype(np.float32), seconds, memory))
-    except Exception as error:  # a rival may fail in any way: it is named, and the others go on
-        pipe.send(f"{ROWS[index].name} failed: {type(error).__name__}: {error}")
-
-
-def _ask(pipe: Connection, case: Case) -> tuple[NDArray[np.float32], float, float]:
-    pipe.send(case)
-    found: tuple[NDArray[np.float32], float, float] | str = pipe.recv()
-    if isinstance(found, str):
-        raise RuntimeError(found)
+        ((_, found),) = worker.map(partial(_answer, ROWS.index(row)), [case])
+    except Exception as error:
+        typer.echo(f"{row.name} failed: {type(error).__name__}: {error}", err=True)
+        return None
     return found
 
 
-def _score(found: tuple[NDArray[np.float32], float, float], truth: Bytes) -> dict[str, Any]:
+_LOADED: dict[int, Restore] = {}
+
+
+def _answer(index: int, case: Case) -> Answer:
+    """What a program makes of a case in [0, 1], processor seconds and megabytes; in a process of its own."""
+    if index not in _LOADED:
+        _LOADED[index] = ROWS[index].load()
+        _LOADED[index](case)  # the first use of anything costs more
+    began = time.process_time()
+    found = np.asarray(_LOADED[index](case))
+    seconds = time.process_time() - began
+    unit = found / 255 if found.dtype == np.uint8 else found
+    return unit.astype(np.float32), seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _score(found: Answer, truth: Bytes) -> dict[str, Any]:
     """PSNR and LPIPS of the picture as 8 bits, processor seconds and megabytes."""
     picture, seconds, memory = found
     restored = torch.from_numpy((picture.clip(0, 1) * 255).round() / 255).permute(2, 0, 1)[None].float()
@@ -178,18 +164,15 @@ def sheet(images: Images = "photos/test", number: int = 0, out: Path = Path("pee
     cases = {task: make_case(task, photograph, number) for task in TASKS}
     lines = {task: [("truth", truth)] for task, (_, truth) in cases.items()}
     for row in ROWS:
-        process, pipe = _start(row)
-        for task in row.tasks:
-            picture = _ask(pipe, cases[task][0])[0]
-            lines[task].append((row.name, (picture.clip(0, 1) * 255).round().astype(np.uint8)))
-        pipe.send(None)
-        process.join()
+        with closing(make_engine(1)) as worker:
+            for task in row.tasks:
+                found = _ask(worker, row, cases[task][0])
+                if found is not None:
+                    lines[task].append((row.name, (found[0].clip(0, 1) * 255).round().astype(np.uint8)))
     _draw(list(lines.values()), size).save(out, quality=88)
 
 
 def _draw(lines: list[list[tuple[str, Bytes]]], size: int) -> Image.Image:
-    from PIL import ImageDraw
-
     page = Image.new("RGB", (max(map(len, lines)) * size, len(lines) * (size + 14)), "white")
     pen = ImageDraw.Draw(page)
     for i, line in enumerate(lines):

@@ -10,14 +10,14 @@ there is not.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from common import compress, read_crop, to_image
+import typer
+from common import append_records, compress, measure_psnr, read_crop, spread_out, to_image
 from numpy.typing import NDArray
 
 import leader
@@ -26,10 +26,6 @@ from leader.pictures import from_pil
 
 PEAKS, QUALITIES = (40, 80, 160), (75, 90, 95)
 Floats = NDArray[np.float64]
-
-
-def measure_psnr(found: NDArray[Any], truth: Floats) -> float:
-    return -10 * math.log10(float(((np.clip(found, 0, 1) - truth) ** 2).mean()))
 
 
 def remove_by_patches(pixels: Floats, sigma: float) -> NDArray[Any]:
@@ -65,25 +61,23 @@ def measure_file(truth: Floats, peak: int | None, quality: int, seed: int, resto
     return row
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("photographs", type=Path)
-    parser.add_argument("--count", type=int, default=8)
-    parser.add_argument("--side", type=int, default=192)
-    parser.add_argument("--restore", action="store_true")
-    parser.add_argument("--out", type=Path)
-    args = parser.parse_args()
-    paths = sorted(args.photographs.iterdir())
-    chosen = paths[:: max(1, len(paths) // args.count)][: args.count]
-    crops = [np.asarray(read_crop(path, args.side, halved=False), np.float64) / 255 for path in chosen]
-    rows = []
-    for peak in (*PEAKS, None):
-        for quality in QUALITIES:
-            new = [measure_file(truth, peak, quality, seed, args.restore) for seed, truth in enumerate(crops)]
-            rows += new
-            if args.out is not None:
-                args.out.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-            print(f"peak {peak}, JPEG {quality}: {summarise(new)}", flush=True)
+def main(
+    photographs: Path,
+    count: int = 8,
+    side: int = 192,
+    restore: Annotated[bool, typer.Option("--restore")] = False,
+    out: Path | None = None,
+) -> None:
+    """Print a line for every peak and quality; keep the rows in a file."""
+    if out is not None:
+        out.unlink(missing_ok=True)
+    chosen = spread_out(sorted(photographs.iterdir()), count)
+    crops = [np.asarray(read_crop(path, side, halved=False), np.float64) / 255 for path in chosen]
+    for peak, quality in product((*PEAKS, None), QUALITIES):
+        rows = [measure_file(truth, peak, quality, seed, restore) for seed, truth in enumerate(crops)]
+        if out is not None:
+            append_records(out, *rows)
+        print(f"peak {peak}, JPEG {quality}: {summarise(rows)}", flush=True)
 
 
 def summarise(rows: list[dict[str, Any]]) -> str:
@@ -101,4 +95,4 @@ def summarise(rows: list[dict[str, Any]]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -23,8 +23,9 @@ from torch.nn import functional as F
 
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, plan
-from leader.train.calibrate import central_crops, error_and_variance
-from leader.train.initial import load_ffdnet
+from leader.train.data import central_crops
+from leader.train.publish import error_and_variance
+from leader.train.run import load_ffdnet
 
 SIGMAS = (10, 25, 50, 75, 100, 150, 255, 500)
 PARTS = ("denoising", "bins")

@@ -13,7 +13,6 @@ a crop, row and quality, with the version of the package that made it.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import tempfile
 import time
@@ -25,8 +24,9 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 import typer
+from common import Record, append_records, locate_records, measure_psnr, read_crop, read_records, spread_out, to_image
 from PIL import Image
-from real_rows import FILES, MARGIN, SIDE, Pixels, Row, centre, eight_bits, rows, scratch_mask, write
+from real_rows import FILES, MARGIN, SIDE, Pixels, Row, centre, rows, scratch_mask, write
 from real_simple import Unit, nothing, simple
 
 import leader
@@ -34,22 +34,13 @@ from leader.errors import LeaderError
 from leader.metrics.perceptual import lpips
 from leader.pictures import list_pictures
 
-RECORDS = Path(__file__).parent / "records" / "real.jsonl"
-Record = dict[str, Any]
+RECORDS = locate_records("real")
 ALONE = "compressed only"
 
 
 def crop(path: Path) -> Pixels:
     """The middle of a photograph at half its size, with a margin for blurs, in 0..255."""
-    with Image.open(path) as image:
-        half = image.convert("RGB").resize((image.width // 2, image.height // 2), Image.Resampling.LANCZOS)
-    side = SIDE + 2 * MARGIN
-    left, top = (half.width - side) // 2, (half.height - side) // 2
-    return np.asarray(half.crop((left, top, left + side, top + side)), np.float64)
-
-
-def psnr(found: Unit, truth: Unit) -> float:
-    return float(-10 * np.log10(max(float(np.mean((found - truth) ** 2)), 1e-10)))
+    return np.asarray(read_crop(path, SIDE + 2 * MARGIN), np.float64)
 
 
 def perceptual(found: Unit, truth: Unit) -> float:
@@ -69,7 +60,7 @@ def measure(path: Path, row: Row, quality: str | None, keep: Path | None = None)
     """One crop through one row; `keep` is a folder for the pictures."""
     seed = int.from_bytes(hashlib.sha256(f"{path.name} {row.harm}".encode()).digest()[:4], "big")
     pixels = crop(path)
-    truth = eight_bits(centre(pixels)) / 255.0
+    truth = np.asarray(to_image(centre(pixels))) / 255.0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         file = write(row.spoil(pixels, np.random.default_rng(seed)), row.file, folder)
@@ -79,8 +70,8 @@ def measure(path: Path, row: Row, quality: str | None, keep: Path | None = None)
         if keep is not None:
             _keep(keep, path, row, {"given": idle, "truth": truth})
         record: Record = {
-            "nothing": [psnr(idle, truth), perceptual(idle, truth)],
-            "simple": {tool: psnr(made, truth) for tool, made in simple(given, row).items()},
+            "nothing": [measure_psnr(idle, truth), perceptual(idle, truth)],
+            "simple": {tool: measure_psnr(made, truth) for tool, made in simple(given, row).items()},
         }
         begin = time.perf_counter()
         try:
@@ -97,7 +88,7 @@ def measure(path: Path, row: Row, quality: str | None, keep: Path | None = None)
     assert restored.verdict is not None
     return {
         **record,
-        "restored": [psnr(found, truth), perceptual(found, truth)] if found.shape == truth.shape else None,
+        "restored": [measure_psnr(found, truth), perceptual(found, truth)] if found.shape == truth.shape else None,
         "verdict": restored.verdict.level,
         "sigma": restored.sigma,
         "level": None if row.level is None else row.level / 255,
@@ -108,7 +99,7 @@ def measure(path: Path, row: Row, quality: str | None, keep: Path | None = None)
 
 def _keep(folder: Path, path: Path, row: Row, views: dict[str, Unit]) -> None:
     for label, view in views.items():
-        Image.fromarray(eight_bits(255 * view)).save(folder / f"{path.stem} {row.name} {label}.png")
+        to_image(255 * view).save(folder / f"{path.stem} {row.name} {label}.png")
 
 
 def _options(row: Row, seed: int, folder: Path) -> dict[str, Any]:
@@ -126,15 +117,13 @@ def _options(row: Row, seed: int, folder: Path) -> dict[str, Any]:
 def run(paths: Iterable[Path], chosen: list[Row], quality: str | None, records: Path, keep: Path | None, again: bool) -> None:
     """Makes the records that are not there, or all anew, and keeps each as soon as it is made."""
     done = set() if again else set(read(records))
-    records.parent.mkdir(parents=True, exist_ok=True)
     for path in paths:
         for row in chosen:
             key = {"crop": path.stem, "row": row.name, "quality": quality or "standard"}
             if tuple(key.values()) in done:
                 continue
             record = {**key, "version": leader.__version__, **_rounded(measure(path, row, quality, keep))}
-            with records.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record) + "\n")
+            append_records(records, record)
             typer.echo(_line(record), err=True)
 
 
@@ -154,8 +143,7 @@ def _line(record: Record) -> str:
 
 def read(records: Path) -> dict[tuple[str, str, str], Record]:
     """The records by crop, row and quality; of two the later one."""
-    lines = records.read_text(encoding="utf-8").splitlines() if records.exists() else []
-    return {(item["crop"], item["row"], item["quality"]): item for item in map(json.loads, lines)}
+    return {(item["crop"], item["row"], item["quality"]): item for item in read_records(records)}
 
 
 def delivered(record: Record) -> list[float]:
@@ -280,7 +268,7 @@ def main(
     names: set[str] | None = None
     if not only_table:
         paths = list_pictures(photographs / part)
-        paths = paths[:: max(1, len(paths) // count)][:count]
+        paths = spread_out(paths, count)
         names = {path.stem for path in paths}
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)

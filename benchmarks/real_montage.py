@@ -35,40 +35,32 @@ GAP, TITLE, COLUMNS = 4, 16, 2
 VIEWS = ("given", "restored", "truth")
 
 
-def tile(folder: Path, row: str, crop: str) -> Image.Image:
-    """The three views of a row under its name."""
-    image = Image.new("RGB", (3 * SIDE + 2 * GAP, SIDE + TITLE), "white")
-    ImageDraw.Draw(image).text((2, 1), row, fill="black", font=ImageFont.load_default(12))
-    for place, view in enumerate(VIEWS):
-        file, corner = folder / f"{crop} {row} {view}.png", (place * (SIDE + GAP), TITLE)
-        if file.exists():
-            with Image.open(file) as part:
-                image.paste(part, corner)
-        else:  # refused, which is a result too
-            ImageDraw.Draw(image).text(
-                (corner[0] + 60, corner[1] + 90), "refused", fill="black", font=ImageFont.load_default(14)
-            )
-    return image
+WIDTH, HEIGHT = 3 * SIDE + 2 * GAP, SIDE + TITLE
 
 
 def main(photographs: Path, out: Path) -> None:
-    """Restore, show and tell."""
-    paths, by_name, tiles = list_pictures(photographs)[:16], {row.name: row for row in rows()}, []
-    with tempfile.TemporaryDirectory() as name:
+    """Restore, show and tell: the three views of every row under its name."""
+    paths, by_name, lines = list_pictures(photographs)[:16], {row.name: row for row in rows()}, -(-len(ROWS) // COLUMNS)
+    sheet = Image.new("RGB", (COLUMNS * WIDTH + (COLUMNS - 1) * 3 * GAP, lines * (HEIGHT + 2 * GAP)), "white")
+    pen = ImageDraw.Draw(sheet)
+    with tempfile.TemporaryDirectory() as folder:
         for number, row in enumerate(ROWS):
             path = paths[(3 * number + 1) % len(paths)]
-            made = measure(path, by_name[row], None, Path(name))
+            made = measure(path, by_name[row], None, Path(folder))
             tool, simple = max(made["simple"].items(), key=lambda item: float(item[1]))
             ours = made.get("restored") or made["refused"]
             typer.echo(f"{row}: {made['nothing']} -> {ours}, {made.get('verdict')}; {tool} {simple:.1f}", err=True)
-            tiles.append(tile(Path(name), row, path.stem))
-    lines = -(-len(tiles) // COLUMNS)
-    width, height = tiles[0].size
-    sheet = Image.new("RGB", (COLUMNS * width + (COLUMNS - 1) * 3 * GAP, lines * (height + 2 * GAP)), "white")
-    for number, one in enumerate(tiles):
-        sheet.paste(one, (number % COLUMNS * (width + 3 * GAP), number // COLUMNS * (height + 2 * GAP)))
+            left, top = number % COLUMNS * (WIDTH + 3 * GAP), number // COLUMNS * (HEIGHT + 2 * GAP)
+            pen.text((left + 2, top + 1), row, fill="black", font=ImageFont.load_default(12))
+            for place, view in enumerate(VIEWS):
+                file, corner = Path(folder) / f"{path.stem} {row} {view}.png", (left + place * (SIDE + GAP), top + TITLE)
+                if file.exists():
+                    sheet.paste(Image.open(file), corner)
+                else:  # refused, which is a result too
+                    middle = corner[0] + 60, corner[1] + 90
+                    pen.text(middle, "refused", fill="black", font=ImageFont.load_default(14))
     sheet.save(out, quality=72)
-    typer.echo(f"{out}: {len(tiles)} rows, {out.stat().st_size // 1000} kB")
+    typer.echo(f"{out}: {len(ROWS)} rows, {out.stat().st_size // 1000} kB")
 
 
 if __name__ == "__main__":

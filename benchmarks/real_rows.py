@@ -5,13 +5,13 @@ Everything here is made by Pillow, SciPy and NumPy, none of it by our operators.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import compress, to_image
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 from scipy import ndimage
@@ -119,8 +119,7 @@ def scratched(pixels: Pixels, rng: np.random.Generator) -> Pixels:
 
 def small(how: Image.Resampling) -> Spoil:
     def spoil(pixels: Pixels, _: np.random.Generator) -> Pixels:
-        image = Image.fromarray(eight_bits(centre(pixels)))
-        return np.asarray(image.resize((SIDE // FACTOR,) * 2, how), np.float64)
+        return np.asarray(to_image(centre(pixels)).resize((SIDE // FACTOR,) * 2, how), np.float64)
 
     return spoil
 
@@ -129,21 +128,14 @@ def nothing(pixels: Pixels, _: np.random.Generator) -> Pixels:
     return centre(pixels)
 
 
-def eight_bits(pixels: Pixels) -> NDArray[np.uint8]:
-    return pixels.round().clip(0, 255).astype(np.uint8)
-
-
 def write(pixels: Pixels, file: str, folder: Path) -> Path:
     """The degraded picture on disk, as `file` says."""
-    image = Image.fromarray(eight_bits(pixels))
-    words = file.split()
+    image, words = to_image(pixels), file.split()
     if words[0] == "jpeg":
-        buffer = io.BytesIO()
-        image.save(buffer, "JPEG", quality=int(words[1]))  # Pillow's default: 4:2:0
         if words[-1] != "png":
-            (folder / "in.jpg").write_bytes(buffer.getvalue())
+            image.save(folder / "in.jpg", quality=int(words[1]))  # Pillow's default: 4:2:0
             return folder / "in.jpg"
-        image = Image.open(buffer)
+        image = compress(image, int(words[1]))
     image.save(folder / "in.png")
     return folder / "in.png"
 

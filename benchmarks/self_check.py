@@ -13,17 +13,18 @@ photographs of the folders calib and test, on which no limit was ever set, are t
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from common import append_records, compress, locate_records, read_records, to_image
+from common import Record, add_missing, compress, locate_records, measure_psnr, read_records, to_image
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
+from scipy import stats
 
 RECORDS = locate_records("self-check")
 SIDE, MARGIN = 64, 16
@@ -36,6 +37,8 @@ PARTS = {
     "first": "training photographs, which set the limits",
     "val": "validation photographs, which set the limits",
 }
+LEAST = 1e-6
+"""Mean squared error of 60 dB, the most that counts: rounding alone leaves 59."""
 CLEAN = 40.0
 """PSNR in dB above which nobody sees a difference: what was 60 dB and became 45 is no ruin."""
 Pixels = NDArray[np.float64]
@@ -204,10 +207,6 @@ def _texture(pixels: Pixels) -> float:
     return float(np.abs(np.diff(_centre(pixels), axis=0)).mean())
 
 
-def psnr(one: Pixels, other: Pixels) -> float:
-    return -10 * math.log10(max(float(((one - other) ** 2).mean()), 1e-6))  # 60 dB at most: rounding alone leaves 59
-
-
 def planned(count: int, rounds: int) -> list[tuple[int, int, bool]]:
     """(case, photograph, textured) of every run, such that any beginning of the list is balanced."""
     return [
@@ -215,7 +214,7 @@ def planned(count: int, rounds: int) -> list[tuple[int, int, bool]]:
     ]
 
 
-def run_one(case: Case, path: Path, textured: bool, number: int, prior: Any, part_name: str) -> dict[str, Any]:
+def run_one(case: Case, path: Path, textured: bool, number: int, prior: Any) -> dict[str, Any]:
     """One restoration and its numbers."""
     from leader.restoration.restore import restore
 
@@ -229,16 +228,10 @@ def run_one(case: Case, path: Path, textured: bool, number: int, prior: Any, par
     shown = np.asarray(given.resize((SIDE, SIDE), Image.Resampling.BICUBIC)) / 255
     assert restored.verdict is not None
     return {
-        "part": part_name,
-        "case": case.name,
-        "photograph": path.stem,
-        "textured": textured,
         "number": number,
-        "psnr_given": round(psnr(shown, centre), 3),
-        "psnr": round(psnr(np.asarray(restored.image) / 255, centre), 3),
-        "numbers": {
-            name: value if value is None else float(f"{value:.5g}") for name, value in restored.verdict.numbers.items()
-        },
+        "psnr_given": round(measure_psnr(shown, centre, LEAST), 3),
+        "psnr": round(measure_psnr(np.asarray(restored.image) / 255, centre, LEAST), 3),
+        "numbers": {name: value and float(f"{value:.5g}") for name, value in restored.verdict.numbers.items()},
     }
 
 
@@ -247,25 +240,20 @@ def make(photographs: list[Path], part_name: str, runs: int) -> None:
     from leader.priors.loading import load_prior
 
     paths = [path for folder in photographs for path in sorted(folder.glob("*.jpg"))][FIRST[part_name] :]
-    have = {(row["case"], row["photograph"], row["textured"]) for row in read_records(RECORDS) if row["part"] == part_name}
     prior = load_prior("embedded")
-    for case, photograph, textured in planned(len(paths), ROUNDS[part_name])[:runs]:
-        if (CASES[case].name, paths[photograph].stem, textured) in have:
-            continue
-        number = photograph + FIRST[part_name]
-        append_records(RECORDS, run_one(CASES[case], paths[photograph], textured, number, prior, part_name))
+
+    def list_jobs() -> Iterator[tuple[Record, Callable[[], Record]]]:
+        for number, photograph, textured in planned(len(paths), ROUNDS[part_name])[:runs]:
+            case, path = CASES[number], paths[photograph]
+            what = {"part": part_name, "case": case.name, "photograph": path.stem, "textured": textured}
+            yield what, partial(run_one, case, path, textured, photograph + FIRST[part_name], prior)
+
+    add_missing(RECORDS, list_jobs())
 
 
 def upper_bound(count: int, total: int, confidence: float = 0.95) -> float:
     """Clopper and Pearson's one-sided upper bound of a rate of which `count` of `total` were seen."""
-    if count >= total:
-        return 1.0
-    low, high = count / total, 1.0
-    for _ in range(60):
-        rate = (low + high) / 2
-        at_most = sum(math.comb(total, k) * rate**k * (1 - rate) ** (total - k) for k in range(count + 1))
-        low, high = (rate, high) if at_most > 1 - confidence else (low, rate)
-    return high
+    return 1.0 if count >= total else float(stats.beta.ppf(confidence, count + 1, total - count))
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ plain and as a JPEG of quality 85. A tear counts as found where four fifths of i
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
-from common import compress, to_image
+from common import compress, halve, to_image
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
@@ -26,12 +27,12 @@ SCANNER = 0.006
 FOUND = 0.8
 
 
-def list_views(photograph: Image.Image) -> list[Image.Image]:
-    """A photograph at half size and its four quarters."""
+def cut_quarters(path: Path) -> list[Image.Image]:
+    """The four quarters of a photograph."""
+    photograph = Image.open(path).convert("RGB")
     width, height = photograph.width // 2, photograph.height // 2
-    corners = [(left, top) for left in (0, width) for top in (0, height)]
-    half = photograph.resize((width, height), Image.Resampling.LANCZOS)
-    return [half, *(photograph.crop((left, top, left + width, top + height)) for left, top in corners)]
+    corners = product((0, width), (0, height))
+    return [photograph.crop((left, top, left + width, top + height)) for left, top in corners]
 
 
 def draw_tear(kind: str, size: tuple[int, int], rng: np.random.Generator) -> Image.Image:
@@ -67,23 +68,19 @@ def find(view: Image.Image) -> NDArray[np.bool_]:
 
 
 def main(images: Annotated[Path, typer.Option(help="A folder of photographs.")]) -> None:
-    halves, total, wrong = [], 0, 0
-    for file in list_pictures(images):
-        with Image.open(file) as opened:
-            views = list_views(opened.convert("RGB"))
-        halves.append(views[0])
-        total, wrong = total + len(views), wrong + sum(bool(find(view).any()) for view in views)
-    print(f"undamaged: something found in {wrong} of {total} views")
+    files = list_pictures(images)
+    halves = [halve(file) for file in files]
+    whole = [bool(find(view).any()) for file, half in zip(files, halves) for view in (half, *cut_quarters(file))]
+    print(f"undamaged: something found in {sum(whole)} of {len(whole)} views")
     rng = np.random.default_rng(5)
-    for kind in ("corner", "edge", "hole"):
-        for quality in (None, 85):
-            shares = []
-            for number, view in enumerate(halves[::2]):
-                mask = draw_tear(kind, view.size, rng)
-                missing = np.asarray(mask) > 127
-                shares.append(float(find(tear(view, mask, number, quality, rng))[missing].mean()))
-            said = "plain" if quality is None else f"JPEG {quality}"
-            print(f"{kind}, {said}: found in {sum(share >= FOUND for share in shares)} of {len(shares)}")
+    for kind, quality in product(("corner", "edge", "hole"), (None, 85)):
+        shares = []
+        for number, view in enumerate(halves[::2]):
+            mask = draw_tear(kind, view.size, rng)
+            missing = np.asarray(mask) > 127
+            shares.append(float(find(tear(view, mask, number, quality, rng))[missing].mean()))
+        said = "plain" if quality is None else f"JPEG {quality}"
+        print(f"{kind}, {said}: found in {sum(share >= FOUND for share in shares)} of {len(shares)}")
 
 
 if __name__ == "__main__":

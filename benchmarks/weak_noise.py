@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import self_check as runs
+from common import measure_psnr
 from PIL import Image
 
 from leader.forensics.noise.estimate import measure_noise
@@ -30,7 +31,8 @@ OF_TEXTURES = (0.0, 0.008, 0.02)
 def gained(given: Image.Image, truth: runs.Pixels, answer: Image.Image) -> float:
     """By how many dB the answer is nearer to the part [H, W, 3] in the middle of `truth` than the given picture."""
     centre = np.round(255 * truth[runs.MARGIN : -runs.MARGIN, runs.MARGIN : -runs.MARGIN]) / 255
-    return runs.psnr(np.asarray(answer) / 255, centre) - runs.psnr(np.asarray(given) / 255, centre)
+    after, before = (measure_psnr(np.asarray(picture) / 255, centre, 1e-6) for picture in (answer, given))
+    return after - before
 
 
 def plain(paths: list[Path], prior: Any) -> None:

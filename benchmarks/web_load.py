@@ -10,7 +10,6 @@ answer took longer than a second, or the memory did not come back to within a te
 from __future__ import annotations
 
 import argparse
-import http.client
 import io
 import json
 import os
@@ -23,6 +22,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib import request
 
 import numpy as np
 from PIL import Image
@@ -38,35 +38,28 @@ GROWTH = 1.1
 
 
 class Client:
-    """A browser as far as the server can tell: one cookie, one connection at a time."""
+    """A browser as far as the server can tell: it keeps its cookie."""
 
     def __init__(self, port: int) -> None:
-        self.port, self.cookie = port, ""
-        _, headers = self.ask("GET", "/")
-        self.cookie = headers["set-cookie"].split(";")[0]
+        self.home = f"http://127.0.0.1:{port}"
+        self.opener = request.build_opener(request.HTTPCookieProcessor(), request.ProxyHandler({}))
+        self.ask("/")
 
-    def ask(self, method: str, path: str, body: bytes | None = None, kind: str = "application/json") -> tuple[bytes, Any]:
-        """The body and the headers of an answer; one that is no success is an error."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=1800)
-        headers = {"cookie": self.cookie, "content-type": kind} if self.cookie else {}
-        connection.request(method, path, body, headers)
-        answer = connection.getresponse()
-        content = answer.read()
-        if answer.status != 200:
-            raise RuntimeError(f"{path} answered {answer.status}: {content[:200]!r}")
-        found = {name.lower(): value for name, value in answer.getheaders()}
-        connection.close()
-        return content, found
+    def ask(self, path: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
+        """An answer; one that is no success is an OSError. With a body it is a POST."""
+        with self.opener.open(request.Request(self.home + path, body, {"content-type": kind}), timeout=1800) as answer:
+            content: bytes = answer.read()
+            return content
 
     def restore(self, picture: bytes) -> bytes:
         """Hands a picture in, waits in line, and takes the restored one away."""
-        token = json.loads(self.ask("POST", "/api/pictures", picture, "application/octet-stream")[0])["token"]
-        self.ask("GET", f"/api/pictures/{token}/findings")
-        stream = self.ask("POST", "/api/restore", json.dumps({"picture": token, **WISH}).encode())[0].decode()
+        token = json.loads(self.ask("/api/pictures", picture, "application/octet-stream"))["token"]
+        self.ask(f"/api/pictures/{token}/findings")
+        stream = self.ask("/api/restore", json.dumps({"picture": token, **WISH}).encode()).decode()
         last = json.loads(stream.splitlines()[-1])
         if last["state"] != "done":
             raise RuntimeError(f"No result came: {last['error']}")
-        return self.ask("GET", f"/api/files/{last['outcomes'][-1]['token']}/restored.png")[0]
+        return self.ask(f"/api/files/{last['outcomes'][-1]['token']}/restored.png")
 
 
 def memory_of(process: int) -> float:
@@ -95,7 +88,7 @@ def measure(port: int, process: int, clients: int, jobs: int, side: int) -> dict
         while not over.is_set():
             for path in ("/", "/health"):
                 begin = time.perf_counter()
-                watcher.ask("GET", path)
+                watcher.ask(path)
                 answers.append(time.perf_counter() - begin)
             over.wait(PAUSE)
 
@@ -170,9 +163,7 @@ def _wait(port: int, server: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + 300
     while time.monotonic() < end and server.poll() is None:
         try:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-            connection.request("GET", "/health")
-            if json.loads(connection.getresponse().read())["running"] == 0:
+            if json.loads(Client(port).ask("/health"))["running"] == 0:
                 return
         except OSError:
             pass

@@ -22,27 +22,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from leader.methods import (
-    DAPS,
-    DCDP,
-    DDIM,
-    DDNM,
-    DDPG,
-    DDRM,
-    DPS,
-    IDPG,
-    MCG,
-    PIRP,
-    SITCOM,
-    DiffPIR,
-    Method,
-    PiGDM,
-    Posterior,
-    ProjDiff,
-    REDDiff,
-    RePaint,
-)
-from leader.operators import BicubicSR, Blur, Inpainting, LinearOperator, WalshHadamard, gaussian_kernel, random_mask
+from leader import methods, operators
+from leader.methods import Method
 from leader.plugins import UCDC, Plugin
 from leader.priors.gaussian import GaussianPrior, stationary, white
 from leader.problem import Problem
@@ -53,20 +34,20 @@ PRIOR_STD = 0.4
 SIGMA = 0.1
 SIDE = 256
 METHODS: tuple[tuple[str, Method], ...] = (
-    ("DDNM+", DDNM()),
-    ("DDRM", DDRM()),
-    ("DDPG", DDPG()),
-    ("IDPG", IDPG()),
-    ("DiffPIR", DiffPIR(clamp=False)),
-    ("ProjDiff", ProjDiff()),
-    ("ProjDiff, simple", ProjDiff(form="simple")),
-    ("PiGDM", PiGDM()),
-    ("PiGDM, score of the true variance", PiGDM(variance=PRIOR_STD**2, weights="score")),
-    ("DAPS", DAPS()),
-    ("RED-diff", REDDiff()),
-    ("RePaint", RePaint(clamp=False)),
-    ("MCG", MCG(clamp=False)),
-    ("DCDP", DCDP()),
+    ("DDNM+", methods.DDNM()),
+    ("DDRM", methods.DDRM()),
+    ("DDPG", methods.DDPG()),
+    ("IDPG", methods.IDPG()),
+    ("DiffPIR", methods.DiffPIR(clamp=False)),
+    ("ProjDiff", methods.ProjDiff()),
+    ("ProjDiff, simple", methods.ProjDiff(form="simple")),
+    ("PiGDM", methods.PiGDM()),
+    ("PiGDM, score of the true variance", methods.PiGDM(variance=PRIOR_STD**2, weights="score")),
+    ("DAPS", methods.DAPS()),
+    ("RED-diff", methods.REDDiff()),
+    ("RePaint", methods.RePaint(clamp=False)),
+    ("MCG", methods.MCG(clamp=False)),
+    ("DCDP", methods.DCDP()),
 )
 
 COMPONENTWISE = ("ddnm", "ddrm", "diffpir", "projdiff")
@@ -90,7 +71,7 @@ def output(
     prior = GaussianPrior(white(shape, PRIOR_STD))
     y = level * mask.double().expand(1, *shape)
     sampler = Sampler(prior, method, (), steps, grid=grid, estimator=None, use_presets=False)
-    answer = sampler.run(Problem.internal(y, Inpainting(shape, mask.double()), sigma), seed=0).images[0, 0]
+    answer = sampler.run(Problem.internal(y, operators.Inpainting(shape, mask.double()), sigma), seed=0).images[0, 0]
     return answer[mask], answer[~mask]
 
 
@@ -117,11 +98,11 @@ def badly_measured(method: Method, sigma: float, grid: str | None, side: int = 1
 
 
 SHAPE = (1, 64, 128)
-CAMERAS: dict[str, LinearOperator] = {
-    "half of the pixels": Inpainting(SHAPE, random_mask(64, 128, 0.5, seed=1)),
-    "SR x4": BicubicSR(SHAPE, 4),
-    "Gaussian blur": Blur(SHAPE, gaussian_kernel(1.5)),
-    "CS 25 %": WalshHadamard(SHAPE, 0.25, seed=1),
+CAMERAS: dict[str, operators.LinearOperator] = {
+    "half of the pixels": operators.Inpainting(SHAPE, operators.random_mask(64, 128, 0.5, seed=1)),
+    "SR x4": operators.BicubicSR(SHAPE, 4),
+    "Gaussian blur": operators.Blur(SHAPE, operators.gaussian_kernel(1.5)),
+    "CS 25 %": operators.WalshHadamard(SHAPE, 0.25, seed=1),
 }
 EXACT = UCDC(iterations=200, visible=2e-3, floor=1e-3)
 """Solves that leave 0.002 standard deviations."""
@@ -129,8 +110,8 @@ TAKING = ("ddnm", "ddrm", "projdiff", "repaint", "mcg")
 """They take the measured components from noisy data themselves."""
 WITH_DATA_STEP: tuple[tuple[str, Method], ...] = (
     *(entry for entry in METHODS if "," not in entry[0]),
-    ("PIRP", PIRP()),
-    ("SITCOM, T = 20", SITCOM(clamp=False)),
+    ("PIRP", methods.PIRP()),
+    ("SITCOM, T = 20", methods.SITCOM(clamp=False)),
 )
 
 
@@ -191,7 +172,7 @@ def print_metrics() -> None:
     print(f"\n| error of the mean / spread, T = 100 | {head} |")
     print("| --- |" + " --- |" * len(CAMERAS))
     for name, method in WITH_DATA_STEP:
-        steps = 20 if isinstance(method, SITCOM) else 100  # as published: many calls a step
+        steps = 20 if isinstance(method, methods.SITCOM) else 100  # as published: many calls a step
         print(f"| {name} | {cells(method, (), steps)} |", flush=True)
         print(f"| {name}, ucdc | {cells(method, (UCDC(),), steps)} |", flush=True)
         if method.name in TAKING:
@@ -206,7 +187,7 @@ def print_metrics() -> None:
         (100, 1.0, EXACT),
     ):
         name = f"eta {eta:g}, T = {steps}" + (", exact solves" if plugin is EXACT else "")
-        print(f"| {name} | {cells(Posterior(eta=eta), (plugin,), steps)} |", flush=True)
+        print(f"| {name} | {cells(methods.Posterior(eta=eta), (plugin,), steps)} |", flush=True)
 
 
 def main() -> None:
@@ -224,16 +205,16 @@ def main() -> None:
     print("| --- |" + " --- |" * len(noises))
     for name, method, grid in (
         *((name, method, None) for name, method in METHODS if method.name in COMPONENTWISE),
-        ("DDNM+, quadratic grid", DDNM(), "quadratic"),
+        ("DDNM+, quadratic grid", methods.DDNM(), "quadratic"),
     ):
         numbers = (badly_measured(method, sigma, grid) for sigma in noises)
         print(f"| {name} | " + " | ".join(f"{answer:.2f} / {error:.2f}" for answer, error in numbers) + " |", flush=True)
     print("\n| DDIM, eta 0, no data | T = 20 | T = 100 | T = 1000 |")
     print("| --- | --- | --- | --- |")
-    print("| std over prior std | " + " | ".join(f"{spreads(DDIM(), T)[1]:.3f}" for T in (20, 100, 1000)) + " |")
+    print("| std over prior std | " + " | ".join(f"{spreads(methods.DDIM(), T)[1]:.3f}" for T in (20, 100, 1000)) + " |")
     print("\n| DPS, scale 0.3, T = 1000 | 1k pixels | 16k pixels | 49k pixels |")
     print("| --- | --- | --- | --- |")
-    rows = [spreads(DPS(scale=0.3, clamp=False, variance="small"), 1000, side) for side in (32, 128, 222)]
+    rows = [spreads(methods.DPS(scale=0.3, clamp=False, variance="small"), 1000, side) for side in (32, 128, 222)]
     print("| std, measured | " + " | ".join(f"{row[0]:.2f}" for row in rows) + " |")
     print("| std, unmeasured | " + " | ".join(f"{row[1]:.2f}" for row in rows) + " |")
     print_metrics()

@@ -162,7 +162,7 @@ def run(
         return
     for item in chosen:
         item.cells()  # pictures first: their absence ends the run before anything is computed
-    if any(item.table.get("kind") == "distances" for item in chosen):
+    if any(item.table.kind == "distances" for item in chosen):
         find_network_file()  # of FID: a package of its own
     form = chosen[0].form
     check_present(form.prior)
@@ -179,7 +179,7 @@ def run(
         if outcome.failed:
             raise LeaderError(f"{outcome.failed} cells of {item.name} failed; {store[item.name].path} says why.")
         records = gather(item, store[item.name]).places
-        distances = item.table.get("kind") == "distances"
+        distances = item.table.kind == "distances"
         text = render_distances(item, records, store[item.name]) if distances else render_table(Numbers(item, records))
         target = out / data / f"{item.name}.md"
         write_atomically(target, text.encode())
@@ -255,7 +255,7 @@ def _calibrate(prior: str, folder: Path, size: int, device: str, tasks: Sequence
     clean = torch.cat([load_image(path, "host", size) for path in photos]).to(device)
     model = open_prior(prior, size, device)
     estimator = _estimator(prior, size, device)
-    sigma = read_estimator(estimator) or "auto"
+    sigma = read_estimator(None if estimator is None else estimator.plain()) or "auto"
     eta = eta_entry(calibrate_eta(curves(model, clean, sigma, say=say, steps=steps or STEPS)))
     if steps is None:
         add_stored(home, [eta])
@@ -273,7 +273,7 @@ def _calibrate(prior: str, folder: Path, size: int, device: str, tasks: Sequence
                 for cell in search.make_cells(photos, task, "ddnm", prior, "host", size)
             ]
             ranges = parse_toml(HERE / "search.toml")["leader-paper"]
-            best, _ = search.search(cells, ranges, trials, search.Goal(), records, engine)
+            best, _ = search.search(cells, ranges, trials, records, engine)
             operator = operator_of(cells[0].recipe, 0)
             before = presets.find(model.name, "ddnm", operator.task, task.sigma)["ucpm-paper"][
                 "lam"

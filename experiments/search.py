@@ -4,10 +4,9 @@
     --out found.toml
 
 Trial 0 of each search is what the presets say, so a search never ends worse than it began on its own photographs; the others
-are drawn from the ranges of search.toml with a fixed seed. The score is PSNR - weight * LPIPS (--objective sum), or the smaller
-of the gains in PSNR and weight * LPIPS (--objective both). LEADer must save at least --save of the host's calls, or as many as
-trial 0 does. Every run is a record, so an interrupted search goes on where it was. Prints preset entries; the log has one line
-per trial.
+are drawn from the ranges of search.toml with a fixed seed. The score is PSNR - 10 LPIPS. LEADer must save at least --save of
+the host's calls, or as many as trial 0 does. Every run is a record, so an interrupted search goes on where it was. Prints
+preset entries; the log has one line per trial.
 """
 
 from __future__ import annotations
@@ -41,6 +40,8 @@ from leader.presets.stored import format_entry
 
 HERE = Path(__file__).parent
 Settings = dict[str, Any]
+WEIGHT = 10.0
+"""Decibels that a whole unit of LPIPS is worth."""
 KINDS = {"choices", "each", "low"}
 """What bounds of a setting have, one of them."""
 
@@ -54,20 +55,6 @@ class Trial:
     lpips: float
     calls: float
     score: float
-
-
-@dataclass(frozen=True)
-class Goal:
-    """What a search maximises. weight: decibels that a whole unit of LPIPS is worth."""
-
-    objective: str = "sum"
-    weight: float = 10.0
-
-    def score(self, psnr: float, lpips: float, reference: Trial | None) -> float:
-        """Higher is better; `reference` is trial 0, None while it is being scored."""
-        if self.objective == "sum":
-            return psnr - self.weight * lpips
-        return 0.0 if reference is None else min(psnr - reference.psnr, self.weight * (reference.lpips - lpips))
 
 
 def draw(ranges: Settings, seed: str, turn: int = 1) -> Settings:
@@ -103,28 +90,23 @@ def search(
     cells: Sequence[Cell],
     ranges: Settings,
     trials: int,
-    goal: Goal,
     store: Store,
     engine: Engine,
     *,
     calls_limit: float = math.inf,
-    host: Trial | None = None,
     seed: int = 0,
 ) -> tuple[Trial, list[Trial]]:
     """The best trial and all of them, for `cells` (one per photograph, equal otherwise).
 
     Trials with more calls than `calls_limit`, and more than trial 0 has, are not eligible.
-    host: the trial that gains are measured from, by default trial 0.
     """
     first = cells[0]
     name = f"{seed}/{first.recipe.method}/{'+'.join(first.recipe.plugins)}/{first.title}"
     proposals: list[Settings] = [{}, *(draw(ranges, f"{name}/{number}", number) for number in range(1, trials))]
     wanted = [[_with(cell, point) for cell in cells] for point in proposals]
     records = _run([cell for group in wanted for cell in group], store, engine)
-    done: list[Trial] = []
-    for number, point in enumerate(proposals):
-        rows = records[number * len(cells) : (number + 1) * len(cells)]
-        done.append(_scored(point, rows, goal, host or (done[0] if done else None)))
+    groups = (records[at : at + len(cells)] for at in range(0, len(records), len(cells)))
+    done = [_scored(point, rows) for point, rows in zip(proposals, groups, strict=True)]
     limit = max(calls_limit, done[0].calls if math.isfinite(done[0].calls) else 0.0)
     eligible = [trial for trial in done if trial.calls <= limit and math.isfinite(trial.score)]
     return max(eligible, key=lambda trial: trial.score, default=done[0]), done
@@ -134,12 +116,11 @@ def _with(cell: Cell, point: Settings) -> Cell:
     return cell.altered(settings=Frozen(merge_settings(cell.recipe.settings.plain(), point)))
 
 
-def _scored(point: Settings, rows: Sequence[Record], goal: Goal, reference: Trial | None) -> Trial:
+def _scored(point: Settings, rows: Sequence[Record]) -> Trial:
     if any("error" in row for row in rows):
         return Trial(point, math.nan, math.nan, math.inf, -math.inf)
     psnr, lpips, calls = (sum(float(row[key]) for row in rows) / len(rows) for key in ("psnr", "lpips", "calls"))
-    usable = reference if reference is not None and math.isfinite(reference.score) else None
-    return Trial(point, psnr, lpips, calls, goal.score(psnr, lpips, usable))
+    return Trial(point, psnr, lpips, calls, psnr - WEIGHT * lpips)
 
 
 def _run(cells: Sequence[Cell], store: Store, engine: Engine) -> list[Record]:
@@ -180,8 +161,6 @@ def main(
     prior: str = "embedded",
     methods: Annotated[str, typer.Option(help="Comma-separated; by default all.")] = "",
     tasks: Annotated[str, typer.Option(help="Comma-separated names of tasks.toml; by default all.")] = "",
-    objective: Annotated[str, typer.Option(help="sum or both.")] = "sum",
-    weight: Annotated[float, typer.Option(help="Decibels that a unit of LPIPS is worth.")] = 10.0,
     save: Annotated[float, typer.Option(help="Share of the host's calls that LEADer must save.")] = 0.03,
     hosts_only: Annotated[bool, typer.Option("--hosts-only", help="Leave LEADer for later.")] = False,
     host_trials: Annotated[int, typer.Option(min=0, help="Trials per host; 0: as many as --trials, 1: its presets.")] = 0,
@@ -190,8 +169,6 @@ def main(
     workers: int = 2,
 ) -> None:
     """Search settings for hosts, then for LEADer on top of them."""
-    if objective not in ("sum", "both"):
-        raise unknown_name("objective", objective, ("sum", "both"))
     ranges = parse_toml(HERE / "search.toml")
     if plugins not in BUNDLES or plugins not in ranges:
         raise unknown_name("set of plug-ins with ranges in search.toml", plugins, [name for name in ranges if name in BUNDLES])
@@ -201,24 +178,24 @@ def main(
         if host not in known:
             raise unknown_name("host with ranges in search.toml", host, known)
     photos = list_images(images)[:count]
-    store, goal = Store(records / "records", "search"), Goal(objective, weight)
+    store = Store(records / "records", "search")
     records.mkdir(parents=True, exist_ok=True)
     log = records / "log.jsonl"
     log.write_text("")  # an interrupted search finds its records and writes its log anew
     entries: list[str] = []
-    source = f"settings search, {trials} trials, {len(photos)} photographs, score {objective}, weight {weight:g}"
+    source = f"settings search, {trials} trials, {len(photos)} photographs"
     with closing(make_engine(workers)) as engine:
         for task in load_tasks(tasks.split(",") if tasks else None):
             for host in hosts:
                 cells = make_cells(photos, task, host, prior, fit, size)
-                best, tried = search(cells, ranges[host], host_trials or trials, goal, store, engine, seed=seed)
+                best, tried = search(cells, ranges[host], host_trials or trials, store, engine, seed=seed)
                 _log(log, task, host, (), tried, best)
                 top = best
                 if not hosts_only:
                     tuned = [_with(cell, best.settings).altered(plugins=(plugins,)) for cell in cells]
                     limit = (1 - save) * best.calls
                     bounds = ranges_of(ranges, host, plugins)
-                    top, more = search(tuned, bounds, trials, goal, store, engine, calls_limit=limit, host=best, seed=seed)
+                    top, more = search(tuned, bounds, trials, store, engine, calls_limit=limit, seed=seed)
                     _log(log, task, host, (plugins,), more, top)
                 found = merge_settings(best.settings, top.settings)
                 if found:

@@ -101,29 +101,6 @@ def test_sigma_is_estimated_where_the_network_was_asked() -> None:
     assert [(t, list(ids)) for _, t, ids in seen] == [([600], [4]), ([200], [4])]
 
 
-def test_presets_are_those_of_the_loudest_image(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[Any, ...]] = []
-
-    def find(*which: Any) -> dict[str, Any]:
-        asked.append(which)
-        return {}
-
-    monkeypatch.setattr(presets, "find", find)
-    problem = make_problem(2, torch.tensor([0.1, 0.3]))
-    Sampler(mixture(SHAPE), "ddnm", (), 5).plan(problem)
-    assert [which[:4] for which in asked] == [("gaussian-mixture", "ddnm", "sr-average", pytest.approx(0.15))]
-    Sampler(mixture(SHAPE), "ddnm", (), 5, use_presets=False).plan(problem)
-    assert len(asked) == 1
-
-
-def test_every_image_starts_from_its_own_noise() -> None:
-    problem, sampler = make_problem(2), Sampler(mixture(SHAPE), "ddim", (), 3)
-    x_T = torch.randn(2, *SHAPE, generator=torch.Generator().manual_seed(5))
-    both = sampler.run(problem, x_T=x_T).images
-    alone = sampler.run(problem.select(torch.tensor([1])), ids=[1], x_T=x_T[1:]).images
-    assert torch.equal(both[1:], alone) and not torch.equal(both[:1], alone)
-
-
 def test_a_plan_says_where_sigma_and_draws_come_from() -> None:
     problem = make_problem()
     assert Sampler(mixture(SHAPE), "ddnm", (), 5).plan(problem).estimator == "auto"  # the prior's own, for the map
@@ -176,19 +153,6 @@ def test_a_result_says_its_calls_and_shows_eight_images() -> None:
     assert Image.open(io.BytesIO(grey._repr_png_())).getpixel((0, 0)) == 128
 
 
-def test_a_cut_grid_draws_by_its_labels() -> None:
-    """What a late run draws at a time is what the whole run draws there; a grid of its own draws by time."""
-    seen: list[tuple[int, str]] = []
-
-    def noise(ids: Sequence[int], positions: Sequence[int], name: str, shape: Sequence[int]) -> Tensor:
-        seen.append((positions[0], name))
-        return torch.zeros(1, *shape)
-
-    grid = Grid((300, 200, 0, -1), labels=(6, 7, 9, 10))
-    Sampler(CheapPrior(), "ddnm", (), grid=grid, use_presets=False).run(make_problem(), noise=noise)
-    assert [place for place, name in seen if name == "step"] == [6, 7, 9] and (6, "start") in seen
-
-
 def test_a_notebook_shows_colours_side_by_side_and_the_mean_of_what_is_no_colour() -> None:
     images = torch.tensor([[1.0, -1.0, 0.0], [-1.0, 1.0, -1.0]]).reshape(2, 3, 1, 1).expand(2, 3, 4, 5)
     shown = np.asarray(Image.open(io.BytesIO(Result(images, None, None, {}, Ledger(), 0)._repr_png_())))
@@ -208,13 +172,6 @@ def make_noisy_problem(count: int = 1, sigma: float = 0.1) -> Problem:
     return Problem.internal(y + sigma * torch.randn(y.shape, generator=torch.Generator().manual_seed(2)), operator, sigma)
 
 
-def test_a_run_that_never_comes_below_trust_time_keeps_its_last_spread() -> None:
-    sampler = Sampler(mixture(SHAPE), "ddnm", (), grid=Grid((900, 500, 150, -1)), trust_time=100)
-    (last,) = [step for step in sampler.iterate(make_noisy_problem()) if int(step.t[0]) == 150]
-    kept = sampler.run(make_noisy_problem()).posterior_std
-    assert kept is not None and last.sigma is not None and torch.allclose(kept**2, last.sigma, atol=1e-7)
-
-
 def test_sigma_is_held_between_zero_and_one() -> None:
     """A prior of standard deviation 3 is wider than any picture, and one may claim a negative variance."""
 
@@ -230,18 +187,6 @@ def test_sigma_is_held_between_zero_and_one() -> None:
     first = next(iter(Sampler(Odd(white(SHAPE, 3.0)), "ddnm", (), steps=4).iterate(problem)))
     assert first.sigma is not None
     assert float(first.sigma.max()) == 1 and float(first.sigma.min()) == 0
-
-
-def test_images_and_spreads_stand_in_the_order_of_the_problem_whatever_their_ids() -> None:
-    problem, sampler = make_noisy_problem(3), Sampler(mixture(SHAPE), "ddnm", (), grid=TIMES, estimator="noise-energy")
-    together = sampler.run(problem, ids=(9, 2, 5))
-    assert together.posterior_std is not None and list(together.trace) == [9, 2, 5]
-    assert len({tuple(one.flatten().tolist()) for one in together.posterior_std}) == 3, "each has a spread of its own"
-    for row, name in enumerate((9, 2, 5)):
-        alone = sampler.run(problem.select(torch.tensor([row])), ids=(name,))
-        assert alone.posterior_std is not None
-        assert torch.equal(together.images[row], alone.images[0])
-        assert torch.equal(together.posterior_std[row], alone.posterior_std[0])
 
 
 @dataclass(frozen=True)
@@ -278,9 +223,10 @@ def test_a_preset_is_looked_up_at_the_noise_quoted_for_0_to_1(monkeypatch: pytes
         {"method": "ddnm", "noise": 0.05, "settings": {"eta": 0.1}},
         {"method": "ddnm", "noise": 0.1, "settings": {"eta": 0.2}},
     )
-    problem = Problem(torch.rand(1, *SHAPE), operators.Denoising(SHAPE), 0.05)
-    plan = Sampler(mixture(SHAPE), "ddnm", (), steps=3).plan(problem)
-    assert plan.settings["method"]["eta"] == 0.1
+    problem = Problem(torch.rand(2, *SHAPE), operators.Denoising(SHAPE), torch.tensor([0.01, 0.05]))  # of the loudest
+    for use, eta in ((True, 0.1), (False, DDNM.eta)):
+        plan = Sampler(mixture(SHAPE), "ddnm", (), steps=3, use_presets=use).plan(problem)
+        assert plan.settings["method"]["eta"] == eta
 
 
 def test_what_the_caller_gives_wins_over_a_preset(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from leader.folders.meter import FolderMeter
+from leader.folders.run import FolderMeter
 from leader.progress import Busyness, MachinePace, ProgressDisplay, TimeLeft, format_clock, format_duration
 
 

@@ -54,13 +54,6 @@ def test_batched_evaluation_agrees() -> None:
     assert batched.ledger.rows == one_by_one.ledger.rows
 
 
-def test_pruning_never_leaves_a_descending_run() -> None:
-    problem, prior = make_problem(1), mixture(SHAPE)
-    sampler = Sampler(prior, "ddnm", ("satp",), steps=20, travel_length=4, travel_repeats=2, satp={"budget": 10.0})
-    moves = [(visit.t, visit.u) for visit in sampler.run(problem).trace[0]]
-    assert moves == [(950, 600), (800, 400), (600, 200), (400, 0), (200, 0), (0, -1)]
-
-
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"method": "dnnm"}, "did you mean 'ddnm'"),
     ({"method": DDNM}, "a method must be a name or an object"),
@@ -193,10 +186,3 @@ def test_a_variance_that_is_not_a_number_is_told() -> None:
     problem, prior = make_problem(1, 0.1), mixture(SHAPE)
     with pytest.raises(LeaderError, match="NaN at time"):
         Sampler(prior, "ddnm", "satp", 5, use_presets=False, estimator=Broken(1)).run(problem)
-
-
-def test_a_method_that_needs_a_metric_gets_one_where_no_plug_in_has_it() -> None:
-    problem = Problem(torch.rand(1, *SHAPE), operators.Denoising(SHAPE), 0.1)
-    for given, wanted in (((), ["ucdc"]), (("satp",), ["satp", "ucdc"]), (("ucdc", "satp"), ["ucdc", "satp"])):
-        plan = Sampler(mixture(SHAPE), "posterior", given, 4).plan(problem)
-        assert [item.name for item in plan.plugins] == wanted

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
@@ -61,19 +63,6 @@ def test_linspace_grid() -> None:
 def test_run_ends_stop_at_turning_points() -> None:
     grid = Grid((5, 3, 4, 2, 0, -1))
     assert grid.run_ends == (1, 1, 4, 4, 4, 4)
-
-
-@pytest.mark.parametrize("times", [(5, 3), (-1,), (5, -1, -1)])
-def test_bad_grids_are_refused(times: tuple[int, ...]) -> None:
-    with pytest.raises(LeaderError):
-        Grid(times)
-
-
-def test_bad_counts_and_names_are_refused() -> None:
-    with pytest.raises(LeaderError):
-        uniform_grid(0)
-    with pytest.raises(LeaderError, match="did you mean 'quadratic'"):
-        make_grid("quadratik", 10, Schedule.linear())
 
 
 @pytest.mark.parametrize("name", ["uniform", "quadratic", "noise"])
@@ -136,12 +125,6 @@ def test_more_steps_than_the_clock_has_are_counted_on_the_schedule() -> None:
     assert len(grid.times) == 1501 and grid.times == (*range(2998, -1, -2), -1)
 
 
-@pytest.mark.parametrize("beta", [0.0, 1.0, -0.1, math.nan])
-def test_betas_lie_strictly_between_0_and_1(beta: float) -> None:
-    with pytest.raises(LeaderError, match="strictly between 0 and 1"):
-        Schedule(torch.tensor([0.1, beta, 0.2]))
-
-
 def test_the_standard_clock_is_one_table_not_one_length() -> None:
     assert Schedule.linear().standard and not Schedule.cosine(1000).standard
     assert not Schedule.linear(1e-4, 2.1e-2).standard and not Schedule.linear(steps=999).standard
@@ -175,3 +158,22 @@ def test_time_travel_visits_its_times_again_on_every_schedule() -> None:
     found, standard = grid_on(Schedule.cosine(1000), 10, build), build(10, 1000)
     assert found.clock == standard.times and found.visits == standard.visits
     assert found.times[:4] == tuple(Schedule.cosine(1000).at_clock(time) for time in standard.times[:4])
+
+
+@pytest.mark.parametrize(
+    ("make", "argument", "message"),
+    [
+        *((Grid, times, "must end in -1") for times in ((5, 3), (-1,), (5, -1, -1))),
+        (lambda clock: Grid((5, 3, -1), clock=clock), (1, 2), "equal lengths"),
+        *((uniform_grid, count, "between 1 and 1000") for count in (0, 1001)),
+        (lambda name: make_grid(name, 10, Schedule.linear()), "quadratik", "did you mean 'quadratic'"),
+        (lambda length: travel_grid(10, length, 2), 0, "at least 1"),
+        *(
+            (lambda beta: Schedule(torch.tensor([0.1, beta])), b, "strictly between 0 and 1")
+            for b in (0.0, 1.0, -0.1, math.nan)
+        ),
+    ],
+)
+def test_wrong_grids_and_betas_are_refused(make: Callable[[Any], object], argument: Any, message: str) -> None:
+    with pytest.raises(LeaderError, match=message):
+        make(argument)

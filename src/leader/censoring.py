@@ -51,9 +51,9 @@ class Censored:
             raise LeaderError("An entry is marked as clipped at both ends; mark each at one.")
 
     @staticmethod
-    def at_limits(y: Tensor, low: float = 0.0, high: float = 1.0) -> Censored | None:
-        """The entries of y that are at a limit; None if there are none."""
-        found = Censored(y <= low, y >= high)
+    def at_limits(y: Tensor) -> Censored | None:
+        """The entries of y that are at black or at white; None if there are none."""
+        found = Censored(y <= 0, y >= 1)
         return found if found.count else None
 
     @property

@@ -25,8 +25,9 @@ from torch import Tensor
 from leader.censoring import Censored
 from leader.errors import LeaderError
 from leader.noise import SeededNoise, check_ids
-from leader.operators.adjoint import try_adjoint
 from leader.operators.base import LinearOperator
+from leader.operators.caches import per_image
+from leader.operators.generic import try_adjoint
 
 UNIT, INTERNAL = "[0, 1]", "[-1, 1]"
 ROUNDING = 1 / 255
@@ -122,8 +123,7 @@ class Problem:
         spread = _check_sigma(sigma, x.shape[0])
         clean = operator.A(x)
         noise = SeededNoise(seed)(check_ids(ids, x.shape[0]), [0] * x.shape[0], "measurement", clean.shape[1:]).to(clean)
-        scale = spread.to(clean).reshape(-1, *[1] * (clean.ndim - 1))
-        y = clean + scale * noise
+        y = clean + per_image(spread.to(clean), clean) * noise
         return cls(y.clamp(0, 1), operator, sigma, censored=Censored.at_limits(y)) if clip else cls(y, operator, sigma)
 
     def _fill(self, y: Tensor, operator: LinearOperator, sigma: Tensor, censored: Censored | None) -> None:
@@ -155,7 +155,7 @@ class Problem:
 
     def sigma_column(self, like: Tensor) -> Tensor:
         """sigma as float64 [B, 1, ...] with as many axes as `like`, on its device."""
-        return self.sigma.to(like.device).reshape(-1, *[1] * (like.ndim - 1))
+        return per_image(self.sigma.to(like.device), like)
 
     def residual(self, x: Tensor) -> Tensor:
         """A x - y."""
@@ -188,7 +188,8 @@ class Problem:
         if self.censored is None:
             return self
         mean = self.y if x is None else self.operator.A(x.to(self.y))
-        return self._whole(self.censored.impute(self.y, mean, self.sigma_column(self.y)))
+        y = self.censored.impute(self.y, mean, self.sigma_column(self.y))
+        return self._with(y, self.operator, self.sigma, None)
 
     def draw_censored(self, x: Tensor, seed: int = 0) -> Problem:
         """The same with draws, so that y - A x looks like noise where x [B, C, H, W] is right: for evaluating x."""
@@ -196,9 +197,7 @@ class Problem:
             return self
         draw = torch.Generator().manual_seed(seed)
         uniform = 1 - torch.rand(self.y.shape, generator=draw, dtype=torch.float64).to(self.y.device)
-        return self._whole(self.censored.draw(self.y, self.operator.A(x.to(self.y)), self.sigma_column(self.y), uniform))
-
-    def _whole(self, y: Tensor) -> Problem:
+        y = self.censored.draw(self.y, self.operator.A(x.to(self.y)), self.sigma_column(self.y), uniform)
         return self._with(y, self.operator, self.sigma, None)
 
     def _with(self, y: Tensor, operator: LinearOperator, sigma: Tensor, censored: Censored | None) -> Problem:
@@ -282,7 +281,7 @@ def _beyond_entries(y: Tensor, sigma: Tensor, low: Tensor, high: Tensor) -> bool
     # Six standard deviations, and a little more for many millions of entries, among which chance alone goes further.
     reach = max(6.0, math.sqrt(2 * math.log(values[0].numel())) + 1)
     slack = ROUNDING * torch.maximum(low.abs(), high.abs()).clamp_min(1.0)
-    allowed = reach * sigma.reshape(-1, *[1] * (y.ndim - 1)) + slack
+    allowed = reach * per_image(sigma, y) + slack
     return bool(((low - values > allowed) | (values - high > allowed)).any())
 
 

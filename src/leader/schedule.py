@@ -205,20 +205,21 @@ class Grid:
         return end + 1 if end == len(self.times) - 2 else max(end, position + 1)
 
 
-def _check(count: int, total: int) -> None:
+def check_steps(count: int, total: int) -> None:
+    """Rejects a number of steps that a schedule of `total` times cannot have."""
     if not 1 <= count <= total:
         raise LeaderError(f"The number of steps must lie between 1 and {total}; found {count}.")
 
 
 def uniform_grid(count: int, total: int = 1000) -> Grid:
     """floor(k total / count) for k = count - 1 ... 0, then -1: the grid of DDNM, DDRM, DDPG and most others."""
-    _check(count, total)
+    check_steps(count, total)
     return Grid((*(k * total // count for k in range(count - 1, -1, -1)), -1), uniform=True)
 
 
 def linspace_grid(count: int, total: int = 1000, first: int | None = None) -> Grid:
     """round(linspace(first, 0, count)): a uniform grid of any number of steps, both ends included."""
-    _check(count, total)
+    check_steps(count, total)
     top = total - total // 100 if first is None else first
     times = [round(top * (1 - i / max(1, count - 1))) for i in range(count)]
     return Grid((*dict.fromkeys(times), -1), uniform=True)
@@ -226,17 +227,14 @@ def linspace_grid(count: int, total: int = 1000, first: int | None = None) -> Gr
 
 def quadratic_grid(count: int, total: int = 1000) -> Grid:
     """Times whose square roots are equally spaced, strictly decreasing: dense near the end."""
-    _check(count, total)
+    check_steps(count, total)
     top = math.sqrt(total - 1)
-    times = [round((top * (1 - i / max(1, count - 1))) ** 2) for i in range(count)]
-    for i in range(count - 2, -1, -1):  # rounding repeats small times: push the earlier ones up
-        times[i] = max(times[i], times[i + 1] + 1)
-    return Grid((*times, -1))
+    return _fall_strictly([round((top * (1 - i / max(1, count - 1))) ** 2) for i in range(count)])
 
 
 def respaced_grid(count: int, total: int = 1000) -> Grid:
     """round(k (total - 1) / (count - 1)): both ends included, as DPS respaces its schedule."""
-    _check(count, total)
+    check_steps(count, total)
     times = [round(k * (total - 1) / max(1, count - 1)) for k in range(count - 1, -1, -1)]
     return Grid((*times, -1), uniform=True)
 
@@ -248,7 +246,7 @@ def travel_grid(count: int, length: int, repeats: int, total: int = 1000) -> Gri
     """
     if length < 1 or repeats < 1:
         raise LeaderError(f"Time travel needs a length and repeats of at least 1; found {length} and {repeats}.")
-    _check(count, total)
+    check_steps(count, total)
     budget = dict.fromkeys(range(0, count - length, length), repeats - 1)
     indices: list[int] = []
     pointer = count
@@ -268,14 +266,18 @@ def noise_grid(count: int, total: int = 1000, first: int | None = None) -> Grid:
 
     Dense where little noise is left, like the grids of samplers with continuous noise levels.
     """
-    _check(count, total)
+    check_steps(count, total)
     clock = _clock()
     scale = total / len(clock)
     top = round((total - 1 if first is None else first) / scale)
     high, low = (math.exp(float(clock.log_noise[min(t, len(clock) - 1)]) / 6) for t in (top, 0))
     roots = [high + (low - high) * i / max(1, count - 1) for i in range(count)]
-    times = [round(scale * clock.nearest(root**3)) for root in roots]
-    for i in range(count - 2, -1, -1):  # rounding repeats small times: push the earlier ones up
+    return _fall_strictly([round(scale * clock.nearest(root**3)) for root in roots])
+
+
+def _fall_strictly(times: list[int]) -> Grid:
+    """A grid of falling times, some of which rounding made equal: earlier ones are pushed up."""
+    for i in range(len(times) - 2, -1, -1):
         times[i] = max(times[i], times[i + 1] + 1)
     return Grid((*times, -1))
 
@@ -304,7 +306,7 @@ def grid_on(schedule: Schedule, count: int, build: Builder) -> Grid:
     """
     if schedule.standard or count > len(_clock()):
         return build(count, len(schedule))
-    _check(count, len(schedule))
+    check_steps(count, len(schedule))
     drawn = build(count, len(_clock()))
     times = [schedule.at_clock(time) if time >= 0 else -1 for time in drawn.times]
     kept = [i for i, time in enumerate(times) if i == 0 or time != times[i - 1]]

@@ -13,7 +13,7 @@ from PIL import Image
 from leader import Problem, Sampler, metrics, operators
 from leader.bench.cell import Cell, Frozen, Recipe
 from leader.bench.images import load_image, to_pixels
-from leader.bench.measures import memory_now, memory_peak
+from leader.bench.measures import measure_memory
 from leader.bench.priors import open_prior
 from leader.bench.records import canonical
 from leader.bench.running import _baseline, measure, run_cell
@@ -40,7 +40,7 @@ def cell(tmp_path: Path) -> Cell:
 
 def test_a_frozen_mapping_is_a_key_that_tells_types_apart() -> None:
     one, same = Frozen({"b": [1, {"c": 2}], "a": 1.0}), Frozen({"a": 1.0, "b": [1, {"c": 2}]})
-    assert one == same and hash(one) == hash(same) and one == {"a": 1.0, "b": [1, {"c": 2}]}
+    assert one == same and hash(one) == hash(same)
     assert one.plain() == {"a": 1.0, "b": [1, {"c": 2}]} and canonical(one.plain()) == canonical(same.plain())
     others: list[dict[str, Any]] = [{"a": 1}, {"a": 1.0}, {"a": True}, {"a": "1"}, {"a": [1]}, {"a": {"b": 1}}, {}]
     assert len({Frozen(item) for item in others}) == len(others)
@@ -49,16 +49,18 @@ def test_a_frozen_mapping_is_a_key_that_tells_types_apart() -> None:
 def test_the_record_holds_what_a_direct_run_gives(cell: Cell) -> None:
     assert cell.image is not None
     truth = load_image(cell.image, "crop", 64)
-    operator = build_task("sr", (3, 64, 64), factor=4)
-    y = measure(cell, truth).y
-    problem = Problem.internal(y, operator, 0.1)
-    sampler = Sampler(open_prior("gaussian", 64), "ddnm", (), 5, estimator=None)
-    restored = ((sampler.run(problem, 0, ids=[1]).images + 1) / 2).clamp(0, 1)
-    record = run_cell(cell).record
-    assert record["psnr"] == round(float(metrics.psnr(restored, truth)), 6)
-    assert record["lpips"] == round(float(metrics.lpips(restored, truth)), 6)
+    operator, problem = build_task("sr", (3, 64, 64), factor=4), measure(cell, truth)
+    raw = (Sampler(open_prior("gaussian", 64), "ddnm", (), 5, estimator=None).run(problem, 0, ids=[1]).images + 1) / 2
+    shown, record = raw.clamp(0, 1), run_cell(cell).record
+    assert record["psnr"] == round(float(metrics.psnr(shown, truth)), 6)
+    assert record["lpips"] == round(float(metrics.lpips(shown, truth)), 6)
     assert (record["calls"], record["jvps"], record["backwards"], record["work"]) == (5, 0, 0, 5.0)
     assert "seconds" not in record
+    y = ((problem.y + operator.A(torch.ones(1, 3, 64, 64))) / 2).double().numpy()
+    for name, picture in (("residual", shown), ("residual_raw", raw)):
+        expected = np.sqrt(np.mean((y - operator.A(picture).double().numpy()) ** 2))
+        assert record[name] == pytest.approx(expected, abs=2e-6), "of [0, 1] pictures, with and without clamping"
+    assert record["residual"] != record["residual_raw"]
 
 
 def test_all_methods_see_the_same_measurement_and_images_see_their_own(cell: Cell) -> None:
@@ -79,15 +81,16 @@ def test_a_request_that_cannot_be_served_is_recorded_as_such(cell: Cell) -> None
 
 
 def test_kept_pictures_and_traces(cell: Cell) -> None:
-    answer = run_cell(cell.altered(keep=("restored", "path", "trace"), plugins=("satp",)))
-    assert set(answer.record["pictures"]) == {"restored", "path", "spread"}
-    shapes = {}
-    for kind, name in answer.record["pictures"].items():
+    """Frames are from the first to the last step, counted from one."""
+    answer = run_cell(cell.altered(steps=20, keep=("restored", "path", "trace"), plugins=("satp",), estimator="auto"))
+    record, shapes = answer.record, {}
+    for kind, name in record["pictures"].items():
         shapes[kind] = Image.open(io.BytesIO(answer.pictures[name])).size
-    count = len(answer.record["frames"])
+    count, times = len(record["frames"]), [visit[0] for visit in record["trace"]]
     assert shapes == {"restored": (64, 64), "path": (64 * count, 64), "spread": (64 * count, 64)}
-    assert len(answer.record["trace"]) == answer.record["calls"]
-    assert next(visit[0] for visit in answer.record["trace"]) == 800
+    assert len(times) == record["calls"] > count == 8 and times[0] == 950
+    assert (record["frame_calls"][0], record["frame_calls"][-1]) == (1, len(times))
+    assert [times[call - 1] for call in record["frame_calls"]] == record["frames"]
 
 
 def test_baselines_show_truth_and_measurement(cell: Cell) -> None:
@@ -99,28 +102,14 @@ def test_baselines_show_truth_and_measurement(cell: Cell) -> None:
     assert 5 < seen["psnr"] < 40 and "calls" not in seen
 
 
-def test_residuals_are_those_of_unit_pictures_before_and_after_clamping(cell: Cell) -> None:
-    assert cell.image is not None
-    truth = load_image(cell.image, "crop", 64)
-    problem = measure(cell, truth)
-    restored = Sampler(open_prior("gaussian", 64), "ddnm", (), 5, estimator=None).run(problem, 0, ids=[1]).images
-    operator = build_task("sr", (3, 64, 64), factor=4)
-    y = ((problem.y + operator.A(torch.ones(1, 3, 64, 64))) / 2).double().numpy()
-    record = run_cell(cell).record
-    for name, picture in (("residual", ((restored + 1) / 2).clamp(0, 1)), ("residual_raw", (restored + 1) / 2)):
-        expected = np.sqrt(np.mean((y - operator.A(picture).double().numpy()) ** 2))
-        assert record[name] == pytest.approx(expected, abs=2e-6)
-    assert record["residual"] != record["residual_raw"]
-
-
 def test_memory_is_read_in_megabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = tmp_path / "status"
     report.write_text("Name:\tpython\nVmHWM:\t   2048 kB\nVmRSS:\t   1536 kB\n")
     monkeypatch.setattr("leader.bench.measures.STATUS", report)
-    assert (memory_now(), memory_peak()) == (1.5, 2.0)
+    assert (measure_memory(), measure_memory(peak=True)) == (1.5, 2.0)
     monkeypatch.undo()
-    now = memory_now()  # first: reading takes memory too
-    assert memory_peak() >= now > 50  # this process has imported torch
+    now = measure_memory()  # first: reading takes memory too
+    assert measure_memory(peak=True) >= now > 50  # this process has imported torch
 
 
 def test_the_two_baselines_are_different_pictures() -> None:
@@ -131,15 +120,6 @@ def test_the_two_baselines_are_different_pictures() -> None:
     assert torch.allclose(operator.A(inverse), problem.y, atol=1e-5)
     assert torch.equal(shown[..., ::4, ::4], problem.y) and torch.equal(shown[..., 3::4, 2::4], problem.y)
     assert torch.equal(_baseline("reference", picture, problem), 2 * picture - 1)
-
-
-def test_frames_of_a_run_are_its_first_to_its_last_step_counted_from_one(cell: Cell) -> None:
-    record = run_cell(cell.altered(steps=20, keep=("path", "trace"))).record
-    times = [visit[0] for visit in record["trace"]]
-    assert len(times) == 20 and len(record["frames"]) == 8
-    assert record["frames"][0] == times[0] and record["frames"][-1] == times[-1]
-    assert record["frame_calls"][0] == 1 and record["frame_calls"][-1] == 20
-    assert [times[call - 1] for call in record["frame_calls"]] == record["frames"]
 
 
 def test_kept_pictures_are_rounded() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
@@ -137,25 +138,29 @@ def test_pictures_are_left_out_with_all_of_their_parts() -> None:
     rng = np.random.default_rng(3)
     found, truth = (torch.from_numpy(rng.standard_normal((24, 3)) + shift) for shift in (0.4, 0.0))
     made = distances_of(found, truth, parts=4, few=True)
-    assert made.count == 24 and len(made.kid.left_out) == len(made.fid.left_out) == 6
+    assert made.count == 24 and len(made.kid.numbers) == len(made.fid.numbers) == 1 + 6
     kept = torch.cat([found[:8], found[12:]]), torch.cat([truth[:8], truth[12:]])
-    assert made.kid.left_out[2] == pytest.approx(float(squared_mmd(*kept)))
-    assert made.fid.left_out[2] == pytest.approx(frechet_of_samples(*kept))
+    assert made.kid.numbers[3] == pytest.approx(float(squared_mmd(*kept)))
+    assert made.fid.numbers[3] == pytest.approx(frechet_of_samples(*kept))
     few = distances_of(found[:20], truth, parts=4, few=True)
-    assert len(few.kid.left_out) == 0, "sets that are no pairs have no pictures to leave out"
+    assert len(few.kid.numbers) == 1, "sets that are no pairs have no pictures to leave out"
+
+
+def estimate(value: float, left_out: NDArray[np.float64]) -> Estimate:
+    return Estimate(np.array([value, *left_out]))
 
 
 def test_differences_and_averages_keep_the_pairing() -> None:
     """What two rows share picture by picture cancels in the interval of their difference."""
     shared = np.linspace(0, 1, 8)
-    mine, host = (Distances(32, Estimate(value, shared + value), Estimate(value, shared)) for value in (0.5, 0.2))
+    mine, host = (Distances(32, estimate(value, shared + value), estimate(value, shared)) for value in (0.5, 0.2))
     assert (
         mine.text(host)
         == f"32 | {mine.kid.text(1000)} | {mine.fid.text()} | **+300.00 [+300.00, +300.00]** | **+0.30 [+0.30, +0.30]**"
     )
     assert mine.text(None).endswith("| – | –")
-    both = average([mine, host])
-    assert both.kid.value == pytest.approx(0.35) and np.allclose(both.kid.left_out, shared + 0.35)
-    assert Estimate(1.0, np.empty(0)).text() == "1.00", "too few pictures for an interval"
+    both = average([mine, host, host])
+    assert np.allclose(both.kid.numbers, [0.3, *(shared + 0.3)])
+    assert estimate(1.0, shared[:4]).text() == "1.00", "too few pictures for an interval"
     half = 1.959964 * jackknife_error(shared)
-    assert Estimate(0.1, shared).text(1, "+") == f"+0.10 [{0.1 - half:+.2f}, {0.1 + half:+.2f}]", "zero is inside"
+    assert estimate(0.1, shared).text(1, "+") == f"+0.10 [{0.1 - half:+.2f}, {0.1 + half:+.2f}]", "zero is inside"

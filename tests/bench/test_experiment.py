@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from leader.bench.cell import Frozen
 from leader.bench.experiment_file import find_experiment, load_experiment
 from leader.bench.records import Store
 from leader.bench.run import dry_run, waves
@@ -88,8 +89,8 @@ def test_steps_and_settings_come_from_the_row_then_the_method_then_the_form(tmp_
     rows = '[[rows]]\nlabel = "mine"\nmethods = ["ddpg"]\nsteps = 9\nsettings = { zeta = 0.5 }\n\n[form.small]'
     cells = {cell.row: cell for cell in tiny(tmp_path, TOML.replace("[form.small]", rows) + own).cells()}
     assert [cells[row].recipe.steps for row in ("DDNM", "DDPG", "mine", "DDNM, uniform")] == [5, 3, 9, None]
-    assert cells["DDPG"].recipe.settings == {"zeta": 0.25, "gamma": 2.0}
-    assert cells["mine"].recipe.settings == {"zeta": 0.5, "gamma": 2.0}
+    assert cells["DDPG"].recipe.settings.plain() == {"zeta": 0.25, "gamma": 2.0}
+    assert cells["mine"].recipe.settings.plain() == {"zeta": 0.5, "gamma": 2.0}
 
 
 def test_rows_may_belong_to_some_forms(tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_a_row_may_give_its_estimator_as_a_table(tmp_path: Path) -> None:
     row = '[[rows]]\nlabel = "mine"\nmethods = ["ddpg"]\nestimator = { name = "hutchinson", every = 3 }\n\n[form.small]'
     text = TOML.replace("[form.small]", row)
     (mine, *_) = (cell for cell in tiny(tmp_path, text).cells() if cell.row == "mine")
-    assert mine.recipe.estimator == {"name": "hutchinson", "every": 3}
+    assert mine.recipe.estimator == Frozen({"name": "hutchinson", "every": 3})
     for wrong, said in (
         ("every = 0", "from 1 to 1000"),
         ("often = 3", "no setting 'often'"),
@@ -154,7 +155,7 @@ def test_rows_may_have_fewer_tasks_and_a_form_settings_for_all_rows(tmp_path: Pa
     path = write_tiny(tmp_path, TOML.replace("[form.small]", few))
     cells = load_experiment(path).cells()
     assert {cell.title for cell in cells if cell.row == "DDRM"} == {"Motion"}
-    settings = {cell.row: cell.recipe.settings for cell in cells}
+    settings = {cell.row: cell.recipe.settings.plain() for cell in cells}
     assert settings["DDNM + UCPM"] == {"ucpm": {"lam": 0.3}} and settings["DDNM"] == {}
     assert settings["DDNM + SATP"] == {"satp": {"budget": 0.3, "eta": 2.0}}, "a row's own win"
     for wrong in (
@@ -175,5 +176,7 @@ def test_a_trial_shortens_every_row(tmp_path: Path) -> None:
     whole = load_experiment(FOLDER / "table4.toml", "paper")
     for steps, inner in ((3, 3), (50, SITCOM().inner)):
         cells = [cell for cell in whole.shortened(steps).cells(dry=True) if cell.recipe.method == "sitcom"]
-        assert cells and {cell.recipe.settings["inner"] for cell in cells} == {inner}, "its inner loop asks the network too"
+        assert cells and {cell.recipe.settings.plain()["inner"] for cell in cells} == {inner}, (
+            "its inner loop asks the network too"
+        )
         assert {cell.recipe.steps for cell in cells} == {min(20, steps)}

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from experiments import search
 
 from leader import presets
 from leader.bench.records import Store
@@ -19,17 +17,7 @@ from tests.bench.tiny import tiny
 FOLDER = Path(__file__).parents[2] / "experiments"
 
 
-@pytest.fixture(scope="module")
-def search() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("experiments_search", FOLDER / "search.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_every_host_has_ranges_whose_points_it_accepts(search: ModuleType) -> None:
+def test_every_host_has_ranges_whose_points_it_accepts() -> None:
     ranges = parse_toml(FOLDER / "search.toml")
     del ranges["with"]
     assert set(ranges) - set(BUNDLES) == set(METHODS) - {"ddim"}
@@ -44,25 +32,25 @@ def test_every_host_has_ranges_whose_points_it_accepts(search: ModuleType) -> No
                 make_method(name, point)
 
 
-def test_a_search_finds_the_best_of_its_trials_and_never_loses_to_the_presets(search: ModuleType, tmp_path: Path) -> None:
+def test_a_search_finds_the_best_of_its_trials_and_never_loses_to_the_presets(tmp_path: Path) -> None:
     cells = tiny(tmp_path).restricted("DDPG", "Motion").cells()
-    store, goal = Store(tmp_path / "records", "search"), search.Goal()
+    store = Store(tmp_path / "records", "search")
     ranges = parse_toml(FOLDER / "search.toml")["ddpg"]
-    best, tried = search.search(cells, ranges, 5, goal, store, make_engine())
+    best, tried = search.search(cells, ranges, 5, store, make_engine())
     assert len(tried) == 5 and tried[0].settings == {}
     assert best.score == max(trial.score for trial in tried) >= tried[0].score
-    again, _ = search.search(cells, ranges, 5, goal, Store(tmp_path / "records", "search"), make_engine())
+    again, _ = search.search(cells, ranges, 5, Store(tmp_path / "records", "search"), make_engine())
     assert again == best
 
 
-def test_too_many_calls_are_not_eligible(search: ModuleType, tmp_path: Path) -> None:
+def test_too_many_calls_are_not_eligible(tmp_path: Path) -> None:
     cells = tiny(tmp_path).restricted("DDNM + SATP", "Motion").cells()[:1]
-    store, goal = Store(tmp_path / "records", "search"), search.Goal("both")
+    store = Store(tmp_path / "records", "search")
     ranges = {"satp": {"eta": {"choices": [0.0, 3.0]}}}
-    best, tried = search.search(cells, ranges, 8, goal, store, make_engine(), calls_limit=4)
+    best, tried = search.search(cells, ranges, 8, store, make_engine(), calls_limit=4)
     assert max(trial.calls for trial in tried) == 5 and best.calls <= 4
     slow = [search._with(cell, {"satp": {"eta": 0.0}}) for cell in cells]
-    best, tried = search.search(slow, ranges, 8, goal, store, make_engine(), calls_limit=4)
+    best, tried = search.search(slow, ranges, 8, store, make_engine(), calls_limit=4)
     assert tried[0].calls == 5 and best == max(tried, key=lambda trial: trial.score), "what trial 0 may, others may"
 
 

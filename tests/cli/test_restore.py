@@ -32,9 +32,7 @@ def run(*words: str) -> dict[str, Any]:
 
 
 SEEN: list[tuple[list[str], dict[str, Any]]] = [
-    (["--task", "sr", "--factor", "2", "--down", "average"], {"task": "sr", "factor": 2, "down": "average"}),
     (["--task", "deblur", "--kernel", "kernel.npy"], {"task": "deblur", "kernel": "kernel.npy"}),
-    (["--task", "inpaint", "--mask", "known.png", "--average", "2"], {"task": "inpaint", "mask": "known.png", "average": 2}),
     (
         ["--task", "denoise", "--sigma", "0.2", "--seed", "3", "--method", "diffpir", "-p", "none", "--steps", "7"],
         {"task": "denoise", "sigma": 0.2, "seed": 3, "method": "diffpir", "plugins": (), "steps": 7},
@@ -92,13 +90,6 @@ def test_what_was_chosen_is_told(folder: Path) -> None:
         f"Noise level sigma = {used:.4f} (as given, raised because of the kernel's uncertainty)." in doubted.stderr
         and used > 0.25
     )
-
-
-@pytest.mark.parametrize("device", ["cuda:7", "toaster"])
-def test_a_device_that_is_not_there(folder: Path, device: str) -> None:
-    result = runner.invoke(app, ["restore", "in.png", "new.png", "--task", "denoise", "--device", device])
-    assert result.exit_code in (1, 2) and device.partition(":")[0] in result.stderr, result.output
-    assert len(result.stderr.strip().splitlines()) == 1 and not Path("new.png").exists()
 
 
 def test_what_out_cannot_hold_is_refused_before_the_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

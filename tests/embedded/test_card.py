@@ -13,7 +13,8 @@ from torch.nn import functional as F
 
 import leader
 from leader.priors.pyramid import PyramidPrior
-from leader.train.calibrate import central_crops, error_and_variance
+from leader.train.data import central_crops
+from leader.train.publish import error_and_variance
 
 PROOF = Path("docs/proofs/prior.json")
 CROPS = Path(leader.__file__).parent / "samples" / "test"

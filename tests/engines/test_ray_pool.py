@@ -1,9 +1,9 @@
-"""The pool of actors against a cluster that is played: rooms that vanish, workers that die, one that never comes."""
+"""The engine of a Ray cluster, beside a played one: what it asks for, how it joins and leaves, whose deaths it counts."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,84 +11,61 @@ import pytest
 
 from leader.engines import Lost
 from leader.engines import ray as module
-from leader.engines.patience import Patience
-from leader.engines.ray import RayEngine, _Actor, _Pool
+from leader.engines.ray import RayEngine, _Actor
 from leader.errors import LeaderError
 
 
-class PlayedError(Exception):
+class NodeDiedError(Exception):
     """Stands for RayError."""
 
 
-class Call:
-    """`actor.do` or `actor.is_started`; `remote` makes a reference, which stands for itself."""
-
-    def __init__(self, actor: PlayedActor, name: str) -> None:
-        self.actor, self.name, self.words = actor, name, ()
-
-    def remote(self, *words: Any) -> Call:
-        made = Call(self.actor, self.name)
-        made.words = words
-        return made
-
-    def answer(self) -> Any:
-        if self.actor.gone:
-            raise PlayedError("gone")
-        return getattr(self.actor.real, self.name)(*self.words)
-
-
 class PlayedActor:
-    """An actor that is there once the cluster has room for it."""
+    """An actor; a reference is the actor and its call. Job 7 kills it."""
 
     def __init__(self, function: Callable[[Any], Any], threads: int) -> None:
-        self.real = _Actor(function, threads)
-        self.do, self.is_started = Call(self, "do"), Call(self, "is_started")
-        self.placed = self.gone = False
+        self.real, self.gone = _Actor(function, threads), False
+        self.is_started = SimpleNamespace(remote=lambda: (self, self.real.is_started, ()))
+        self.do = SimpleNamespace(remote=lambda job: (self, self.real.do, (job,)))
 
 
 class Cluster:
-    """Plays Ray: `rooms` actors at a time; `dies(job)` says whether a job kills its actor."""
+    """Plays Ray on 5 cores with 2 GPUs; keeps what its actors ask for."""
 
-    exceptions = SimpleNamespace(RayError=PlayedError)
+    exceptions = SimpleNamespace(RayError=NodeDiedError)
+    put = staticmethod(lambda function: function)
+    cluster_resources = staticmethod(lambda: {"CPU": 5.0, "GPU": 2.0})
+    is_initialized: Any = staticmethod(lambda: True)
 
-    def __init__(self, rooms: int, dies: Callable[[Any], bool] = lambda job: False) -> None:
-        self.rooms, self.dies = rooms, dies
+    def __init__(self) -> None:
         self.actors: list[PlayedActor] = []
-        self.most_at_once = 0
+        self.asked: dict[str, Any] = {}
 
-    def remote(self, function: Callable[[Any], Any], threads: int) -> PlayedActor:
-        self.actors.append(PlayedActor(function, threads))
+    def remote(self, kind: Any) -> Any:
+        assert kind is _Actor
+        return SimpleNamespace(options=self._ask)
+
+    def _ask(self, **words: Any) -> Any:
+        self.asked = words
+        return SimpleNamespace(remote=self._place)
+
+    def _place(self, *words: Any) -> PlayedActor:
+        self.actors.append(PlayedActor(*words))
         return self.actors[-1]
 
-    def put(self, value: Any) -> Any:
-        return value
+    def wait(self, references: list[Any], num_returns: int, timeout: float | None) -> tuple[list[Any], list[Any]]:
+        return references[:num_returns], references[num_returns:]
+
+    def get(self, reference: Any) -> Any:
+        actor, call, words = reference
+        if words == (7,):
+            actor.gone = True
+            raise NodeDiedError("gone")
+        return call(*words)
 
     def kill(self, actor: PlayedActor) -> None:
         if actor.gone:
             raise ValueError("gone already")
         actor.gone = True
-
-    def lose(self) -> None:
-        """A machine with room for one goes, and the actor on it."""
-        self.rooms -= 1
-        next(actor for actor in self.actors if actor.placed and not actor.gone).gone = True
-
-    def wait(self, references: list[Call], num_returns: int, timeout: float | None) -> tuple[list[Call], list[Call]]:
-        for actor in self.actors:
-            there = sum(other.placed and not other.gone for other in self.actors)
-            actor.placed = actor.placed or (not actor.gone and there < self.rooms)
-        at_work = [reference for reference in references if reference.name == "do"]
-        self.most_at_once = max(self.most_at_once, len(at_work))
-        for reference in references:
-            if reference.actor.placed and reference.words and self.dies(reference.words[0]):
-                reference.actor.gone = True
-            if reference.actor.placed or reference.actor.gone:
-                return [reference], [other for other in references if other is not reference]
-        assert timeout is not None, "nothing can come any more, and it waits for ever"
-        return [], references
-
-    def get(self, reference: Call) -> Any:
-        return reference.answer()
 
 
 def double(job: int) -> int:
@@ -97,93 +74,17 @@ def double(job: int) -> int:
     return 2 * job
 
 
-def pool(cluster: Cluster, count: int) -> _Pool:
-    return _Pool(cluster, cluster, double, 1, count)
-
-
-def test_every_job_is_answered_and_none_is_fetched_early() -> None:
-    cluster, taken = Cluster(3), []
-
-    def jobs() -> Iterator[tuple[int, int]]:
-        for number in range(20):
-            taken.append(number)
-            yield number, number
-
-    found: dict[int, Any] = {}
-    crew = pool(cluster, 3)
-    for index, answer in crew.answers(jobs()):
-        assert len(taken) <= len(found) + 4, "jobs wait until a worker is free"
-        found[index] = answer
-    crew.end()
-    assert found == {number: 2 * number for number in range(20)}
-    assert len(cluster.actors) == 3 and cluster.most_at_once == 3 and all(actor.gone for actor in cluster.actors)
-    narrow = Cluster(1)
-    crew = pool(narrow, 3)
-    assert len(list(crew.answers(enumerate(range(4))))) == 4
-    crew.end()
-    assert len(narrow.actors) > 1 and all(actor.gone for actor in narrow.actors), "also those that wait for room"
-
-
-@pytest.mark.parametrize("after", range(1, 10))
-def test_a_machine_that_goes_keeps_no_job_waiting(after: int) -> None:
-    """The actor that would take its place finds does not fit; its job goes to one that is there."""
-    cluster, found = Cluster(3), {}
-    for index, answer in pool(cluster, 3).answers(enumerate(range(10))):
-        found[index] = answer
-        if len(found) == after:
-            cluster.lose()
-    assert found == {number: 2 * number for number in range(10)}
-
-
-def test_a_job_that_kills_three_workers_is_lost_and_no_other() -> None:
-    times: list[int] = []
-
-    def dies(job: int) -> bool:
-        times.append(job)
-        return job == 4
-
-    found = dict(pool(Cluster(2, dies), 2).answers(enumerate(range(8))))
-    lost = found.pop(4)
-    assert isinstance(lost, Lost) and "died 3 times (PlayedError)" in lost.reason and times.count(4) == 3
-    assert found == {number: 2 * number for number in (0, 1, 2, 3, 5, 6, 7)}
-
-
-def test_jobs_that_kill_their_workers_do_not_end_the_run_while_others_are_answered() -> None:
-    found = dict(pool(Cluster(2, lambda job: job % 4 == 0), 2).answers(enumerate(range(96))))
-    assert [index for index, answer in found.items() if isinstance(answer, Lost)] == list(range(0, 96, 4))
-
-
-def test_deaths_without_end_and_a_cluster_without_room_are_told() -> None:
-    with pytest.raises(LeaderError, match="die one after the other"):
-        list(pool(Cluster(2, lambda job: True), 2).answers(enumerate(range(100))))
-    ten = dict(pool(Cluster(2, lambda job: True), 2).answers(enumerate(range(10))))
-    assert all(isinstance(answer, Lost) for answer in ten.values()), "a job that kills several counts once"
-    with pytest.raises(LeaderError, match=r"600 seconds.*no free room"):
-        list(pool(Cluster(0), 2).answers(enumerate(range(3))))
-    cluster = Cluster(1)
-    answers = pool(cluster, 1).answers(enumerate(range(3)))
-    assert next(answers) == (0, 0)
-    cluster.lose()
-    with pytest.raises(LeaderError, match="no free room"):
-        list(answers)
-
-
 @pytest.fixture
 def joined(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """An engine's way to a played cluster of 5 cores and 2 GPUs; keeps what its actors ask for."""
-    cluster: Any = Cluster(8)
-    cluster.is_initialized = lambda: True
-    cluster.cluster_resources = lambda: {"CPU": 5.0, "GPU": 2.0}
-    cluster.asked = {}
-    place = cluster.remote
-    cluster.remote = lambda *words: SimpleNamespace(options=asking) if words == (_Actor,) else place(*words)
-
-    def asking(**words: Any) -> Any:
-        cluster.asked = words
-        return cluster
-
+    cluster = Cluster()
     monkeypatch.setattr(module, "_ray", lambda: cluster)
     return cluster
+
+
+def test_a_job_that_kills_three_actors_is_lost_and_no_other(joined: Cluster) -> None:
+    found = dict(RayEngine(1).each(double, range(10)))
+    assert found.pop(7) == Lost("its worker on the cluster died (NodeDiedError)") and len(joined.actors) == 4
+    assert found == {number: 2 * number for number in range(10) if number != 7}
 
 
 @pytest.mark.parametrize(
@@ -195,7 +96,7 @@ def test_as_many_actors_as_there_is_room_for(
 ) -> None:
     told: list[int] = []
     monkeypatch.setattr("torch.set_num_threads", told.append)
-    assert len(list(RayEngine(workers, threads, None, gpus).each(double, range(20)))) == 20
+    assert len(list(RayEngine(workers, threads, None, gpus).each(double, range(10, 30)))) == 20
     assert len(joined.actors) == count and all(actor.gone for actor in joined.actors), "leaving ends the workers"
     assert joined.asked == {"num_cpus": threads, "num_gpus": gpus, "max_restarts": 0} and told == [threads] * count
     few = RayEngine(workers, threads, None, gpus)
@@ -254,88 +155,3 @@ def failing(error: Exception) -> Callable[..., None]:
         raise error
 
     return fail
-
-
-class FrozenCluster(Cluster):
-    """Plays a cluster whose first actor that gets job 4 is frozen: it neither answers nor dies. Waiting takes its time."""
-
-    def __init__(self, rooms: int) -> None:
-        super().__init__(rooms)
-        self.frozen: PlayedActor | None = None
-        self.clock = 0.0
-
-    def wait(self, references: list[Call], num_returns: int, timeout: float | None) -> tuple[list[Call], list[Call]]:
-        for reference in references:
-            if self.frozen is None and list(reference.words) == [4]:
-                self.frozen = reference.actor
-        awake = [reference for reference in references if reference.actor is not self.frozen]
-        self.clock += 2.0
-        if not awake:
-            assert timeout is not None, "it would wait for ever"
-            self.clock += timeout
-            return [], references
-        return super().wait(awake, num_returns, timeout)
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_an_actor_that_is_frozen_holds_nothing_up(count: int) -> None:
-    cluster = FrozenCluster(count + 1)
-    crew = _Pool(cluster, cluster, double, 1, count, Patience(lambda: cluster.clock))
-    found = list(crew.answers(enumerate(range(9))))
-    assert sorted(found) == [(number, 2 * number) for number in range(9)], "each once"
-    assert cluster.frozen is not None and cluster.frozen.gone, "it is ended when another one has answered"
-
-
-class SlowCluster(FrozenCluster):
-    """Its frozen actor answers after all, once its job waits for another one, for which there is no room."""
-
-    def wait(self, references: list[Call], num_returns: int, timeout: float | None) -> tuple[list[Call], list[Call]]:
-        late = [reference for reference in references if reference.actor is self.frozen]
-        if late and self.clock > 60:
-            self.frozen = PlayedActor(double, 1)  # nobody: no other one freezes
-            return late[:1], references
-        return super().wait(references, num_returns, timeout)
-
-
-def test_an_actor_that_was_merely_slow_answers_once() -> None:
-    cluster = SlowCluster(1)
-    crew = _Pool(cluster, cluster, double, 1, 1, Patience(lambda: cluster.clock))
-    assert sorted(crew.answers(enumerate(range(9)))) == [(number, 2 * number) for number in range(9)]
-
-
-class LateDeath(FrozenCluster):
-    """Its frozen actor dies as soon as another one has the job too."""
-
-    def wait(self, references: list[Call], num_returns: int, timeout: float | None) -> tuple[list[Call], list[Call]]:
-        holders = [reference for reference in references if list(reference.words) == [4]]
-        if self.frozen is not None and len(holders) > 1 and not self.frozen.gone:
-            self.frozen.gone = True
-            self.tried = len(holders)
-            return [next(call for call in holders if call.actor is self.frozen)], references
-        assert len(holders) < 2 or self.frozen is None or not self.frozen.gone, "a third one got it"
-        return super().wait(references, num_returns, timeout)
-
-
-def test_a_frozen_actor_that_dies_after_all_costs_no_further_try() -> None:
-    cluster = LateDeath(4)
-    crew = _Pool(cluster, cluster, double, 1, 3, Patience(lambda: cluster.clock))
-    assert sorted(crew.answers(enumerate(range(9)))) == [(number, 2 * number) for number in range(9)]
-    assert cluster.tried == 2
-
-
-def test_a_job_is_overdue_after_many_times_the_longest_one() -> None:
-    now = 0.0
-    patience = Patience(lambda: now)
-    assert not patience.is_overdue(-1e9) and patience.seconds_left([0.0]) is None, "nothing is known before the first answer"
-    now = 30.0
-    patience.finish(20.0)
-    patience.finish(5.0)
-    assert patience.seconds_left([20.0, 25.0]) == 110.0, "six times 20 seconds, from the earliest"
-    now = 139.0
-    assert not patience.is_overdue(20.0)
-    now = 141.0
-    assert patience.is_overdue(20.0) and patience.seconds_left([20.0]) == 0.0
-    quick = Patience(lambda: now)
-    quick.finish(0.5)
-    assert not quick.is_overdue(now - 59) and quick.is_overdue(now - 61), "never within a minute"
-    assert [patience.may_copy(7) for _ in range(3)] == [True, True, False] and patience.may_copy(8)

@@ -61,9 +61,10 @@ def save_picture(path: Path, height: int = 16, width: int = 24) -> None:
 
 
 def go(source: Path | str, out: Path | str, arguments: dict[str, Any] | None = None, **options: Any) -> FolderOutcome:
-    """A run in this process."""
+    """A run in this process; options are those of `run_folder` and of FolderChoices."""
     workers = options.pop("workers", LocalEngine(1))
-    return run_folder(str(source), str(out), choose(arguments), workers, **options)
+    chosen = {name: options.pop(name) for name in ("check", "keep_failed", "location") if name in options}
+    return run_folder(str(source), str(out), choose(arguments, **chosen), workers, **options)
 
 
 def choose(arguments: dict[str, Any] | None = None, **options: Any) -> FolderChoices:

@@ -115,17 +115,6 @@ def test_a_torn_line_is_cut_when_the_disk_is_full(tmp_path: Path, monkeypatch: p
     assert again.settings == {"x", "z"} and again.damaged == []
 
 
-def test_an_edited_result_of_the_same_size_is_not_replaced_unasked(tree: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    go(tree, out)
-    edited = bytes(reversed((out / "a.png").read_bytes()))
-    (out / "a.png").write_bytes(edited)
-    outcome = go(tree, out, {"seed": 4})
-    assert outcome.restored == 2 and [name for name, _ in outcome.failed] == ["a.png"]
-    assert (out / "a.png").read_bytes() == edited
-    assert go(tree, out, {"seed": 4}, force=True).restored == 1 and (out / "a.png").read_bytes() != edited
-
-
 def test_a_deleted_segment_lets_no_run_replace_another_ones(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     memory = pytest.importorskip("fsspec").filesystem("memory")
     memory.store.clear()

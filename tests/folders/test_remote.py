@@ -97,8 +97,9 @@ def test_what_a_store_says_of_an_object_is_believed(
 
 
 def test_a_store_with_folders(tree: Path, tmp_path: Path) -> None:
-    assert go(f"local://{tree}", f"local://{tmp_path}/there", maps=".npy").restored == 3
-    assert (tmp_path / "there/sub/c.png.map.npy").exists()
+    save_picture(tree / "D.PNG")
+    assert go(f"local://{tree}", f"local://{tmp_path}/there", maps=".npy").restored == 4
+    assert {"sub/c.png.map.npy", "D.PNG", "D.PNG.map.npy"} < set(results(tmp_path / "there"))
 
 
 def test_lines_are_sent_in_segments_and_a_lost_one_costs_its_pictures(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:

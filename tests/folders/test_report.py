@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import io
-import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -94,18 +94,27 @@ def test_a_line_with_foreign_types_is_a_row_all_the_same(tree: Path, tmp_path: P
 
 
 def test_every_picture_has_a_row_with_thumbnails_and_keys_to_sort_by(tree: Path, tmp_path: Path) -> None:
+    """And a page that asks nothing of anybody, whatever pictures are called."""
     (tree / "bad.png").write_text("no picture")
+    save_picture(tree / (name := '<img src=x onerror="alert(1)">&.PNG'))
+    for twice in ("a.webp", "sub/a.png"):  # each with its own thumbnails
+        save_picture(tree / twice, 24, 15 + len(twice))
     (level,) = go(tree, tmp_path / "out", report=True).levels
-    page = page_of(tmp_path / "out")
+    page, text = page_of(tmp_path / "out"), (tmp_path / "out/leader-report.html").read_text(encoding="utf-8")
+    assert "http://" not in text and "https://" not in text and "default-src 'none'" in text
+    assert page.tags.get("link") is None and page.tags["script"] == 1 and name in page.words
     rows = [row for row in page.rows if row]
-    assert [row[0]["data-key"] for row in rows] == ["a.png", "b.png", "bad.png", "sub/c.png"]
-    assert page.levels == [level, level, "error", level] and {level, "error"} < set(page.words), "as a class and as a word"
-    assert page.links == ["a.png", "b.png", "sub/c.png"] and len(page.images) == 3
+    assert [row[0]["data-key"] for row in rows] == [name, "a.png", "a.webp", "b.png", "bad.png", "sub/a.png", "sub/c.png"]
+    assert page.levels == 4 * [level] + ["error"] + 2 * [level] and {level, "error"} < set(page.words), (
+        "as a class and as a word"
+    )
+    assert page.links == [quote(name), "a.png", "a.webp", "b.png", "sub/a.png", "sub/c.png"]
+    assert len(set(page.images[1:])) == page.tags["img"] - 1 == 5
     assert {len(row) for row in rows} == {page.tags["th"]}
     for row in rows:
         assert all(re.fullmatch(r"-?[\d.e-]+", str(cell["data-key"])) for cell in row[1:])
     assert any("known format" in word for word in page.words)
-    strip = np.asarray(Image.open(io.BytesIO(page.images[0])))
+    strip = np.asarray(Image.open(io.BytesIO(page.images[1])))
     assert strip.shape == (SIDE, 3 * SIDE + 2 * GAP, 3)
     given = np.asarray(Image.open(tree / "a.png").resize((SIDE, round(SIDE * 16 / 24)), Image.Resampling.NEAREST), np.float32)
     top = (SIDE - given.shape[0]) // 2
@@ -155,22 +164,6 @@ def test_colours_of_maps_mean_the_same_in_every_row(tmp_path: Path) -> None:
         write_strip(tmp_path / "s.webp", plain, plain, np.full((8, 8), level / 255, np.float32))
         shown = np.asarray(Image.open(tmp_path / "s.webp"), float)[SIDE // 2, -SIDE // 2]
         assert np.abs(shown - expected).max() < 12, "those of --map: dark blue is known, red is not"
-
-
-def test_the_page_asks_nothing_of_anybody(tree: Path, tmp_path: Path) -> None:
-    go(tree, tmp_path / "out", report=True)
-    text = (tmp_path / "out/leader-report.html").read_text(encoding="utf-8")
-    assert "http://" not in text and "https://" not in text and "default-src 'none'" in text
-    assert page_of(tmp_path / "out").tags.get("link") is None
-
-
-@pytest.mark.skipif(os.name == "nt", reason="names that Windows has not")
-def test_names_are_text(tree: Path, tmp_path: Path) -> None:
-    name = '<img src=x onerror="alert(1)">&.png'
-    save_picture(tree / name)
-    go(tree, tmp_path / "out", report=True)
-    page = page_of(tmp_path / "out")
-    assert page.tags["img"] == 4 and page.tags["script"] == 1 and name in page.words
 
 
 def test_pictures_of_runs_without_a_report_are_shown_too(tree: Path, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -37,24 +39,6 @@ def truth(count: int = 1) -> Tensor:
     return prior().sample(count, torch.Generator().manual_seed(7))
 
 
-@pytest.mark.parametrize("sigma", [0.0, SIGMA])
-@pytest.mark.parametrize("task", operators(SHAPE))
-@pytest.mark.parametrize("name", METHODS)
-def test_serves_every_operator_it_can(name: str, task: str, sigma: float) -> None:
-    """Finite and of the right size and precision; where an SVD is needed and missing, refused before the first call."""
-    operator = operators(SHAPE)[task]
-    problem = measured(operator, truth().float(), sigma)
-    sampler = Sampler(prior(), method(name), (), STEPS, estimator=None)
-    if task == "functions" and (name == "ddrm" or (name == "projdiff" and sigma > 0)):
-        with pytest.raises(LeaderError, match="singular value decomposition"):
-            sampler.run(problem)
-        return
-    result = sampler.run(problem)
-    assert result.images.shape == (1, *SHAPE) and result.images.dtype == torch.float32
-    # Six steps do not restore well, but a method that diverges is off by orders of magnitude.
-    assert float(result.images.abs().max()) < 20
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_batch_equals_its_images(name: str) -> None:
     """Two images with their own kernels, noise and, through SATP, times: together and alone the same to rounding."""
@@ -78,20 +62,29 @@ def test_batch_equals_its_images(name: str) -> None:
         assert name == "ddim" or walks[0] != walks[1]  # ddim does not look at the data that tell the images apart
 
 
-def test_simple_projdiff_refuses_several_singular_values() -> None:
-    problem = measured(operators(SHAPE)["sr-bicubic"], truth(), SIGMA)
-    with pytest.raises(LeaderError, match="single non-zero singular value"):
-        make_method("projdiff", {"form": "simple"}).check(problem)
-
-
-def test_dps_asks_for_a_variance_that_exists() -> None:
+@pytest.mark.parametrize(
+    ("name", "settings", "task", "message"),
+    [
+        ("ddrm", {}, "functions", "singular value decomposition"),
+        ("projdiff", {}, "functions", "singular value decomposition"),
+        ("projdiff", {"form": "simple"}, "sr-bicubic", "single non-zero singular value"),
+        ("ddnm", {"form": "spectral"}, "functions", "no known SVD; use form 'simple' or 'auto'"),
+        ("ddnm", {"noise": "published"}, "blur", "complex"),
+        ("sitcom", {"overwrite": True}, "blur", "in inpainting"),
+        ("dps", {"variance": "predicted"}, "inpaint", "predicts no variance"),
+        ("dps", {"variance": "respaced"}, "inpaint", "learned no range"),
+    ],
+)
+def test_what_a_method_cannot_serve_is_refused_before_the_first_call(
+    name: str, settings: dict[str, Any], task: str, message: str
+) -> None:
     class Silent(Prior):
         def _predict(self, x: Tensor, t: Tensor) -> Prediction:
             raise AssertionError("refused before the first call")
 
-    problem = measured(operators(SHAPE)["inpaint"], truth(), SIGMA)
-    sampler = Sampler(Silent(Schedule.linear()), "dps", (), STEPS, estimator=None, variance="predicted")
-    with pytest.raises(LeaderError, match="predicts no variance"):
+    problem = measured(operators(SHAPE)[task], truth().float(), SIGMA)
+    sampler = Sampler(Silent(Schedule.linear()), name, (), STEPS, estimator=None, use_presets=False, **settings)
+    with pytest.raises(LeaderError, match=message):
         sampler.run(problem)
 
 

@@ -14,9 +14,9 @@ import torch
 from numpy.lib.stride_tricks import sliding_window_view
 from safetensors.torch import load_file, save_file
 
-from leader.errors import LeaderError
-from leader.metrics import lpips, perceptual
+from leader.metrics import METRICS, lpips, perceptual
 from tests.metrics.pictures import Array, batch, waves
+from tests.sentences import refusal
 
 SHIPPED = Path(perceptual.__file__).parent / "weights" / "lpips_alex.safetensors"
 
@@ -71,8 +71,7 @@ def test_vgg_from_a_file_agrees_with_numpy(tmp_path: Path) -> None:
     x, y = waves(17, 22), waves(17, 22)[::-1] ** 2
     expected = numpy_lpips(x, y, VGG, weights)
     assert float(lpips(batch(x), batch(y), network="vgg", weights=file)) == pytest.approx(expected, rel=1e-3)
-    with pytest.raises(LeaderError, match="does not hold network 'alex'"):
-        lpips(batch(waves(32, 32)), batch(waves(32, 32)), weights=file)
+    assert "does not hold network 'alex'" in refusal(lpips, batch(waves(32, 32)), batch(waves(32, 32)), weights=file)
 
 
 def test_grey_pictures_count_as_colour_pictures_of_equal_channels() -> None:
@@ -81,24 +80,26 @@ def test_grey_pictures_count_as_colour_pictures_of_equal_channels() -> None:
 
 
 def test_what_cannot_be_served_is_said_in_one_sentence(tmp_path: Path) -> None:
-    small, good = torch.rand(1, 3, 30, 64), torch.rand(1, 3, 32, 32)
-    with pytest.raises(LeaderError, match="at least 31 x 31 pixels and these are 64 x 30"):
-        lpips(small, small)
-    with pytest.raises(LeaderError, match="not shipped"):
-        lpips(good, good, network="vgg")
-    with pytest.raises(LeaderError, match="did you mean 'alex'"):
-        lpips(good, good, network="alexnet")
-    with pytest.raises(LeaderError, match="There is no LPIPS weights file"):
-        lpips(good, good, weights=tmp_path / "none.safetensors")
+    good = torch.rand(1, 3, 31, 31)
+    assert float(lpips(good, good)[0]) == 0
+    for height, width in ((30, 64), (64, 30)):
+        small = torch.rand(1, 3, height, width)
+        assert f"at least 31 x 31 pixels and these are {width} x {height}" in refusal(lpips, small, small)
+    assert "not shipped" in refusal(lpips, good, good, network="vgg")
+    assert "did you mean 'alex'" in refusal(lpips, good, good, network="alexnet")
+    assert "There is no LPIPS weights file" in refusal(lpips, good, good, weights=tmp_path / "none.safetensors")
     broken = tmp_path / "broken.safetensors"
     broken.write_bytes(b"not a weights file")
-    with pytest.raises(LeaderError, match="not a safetensors file"):
-        lpips(good, good, weights=broken)
+    assert "not a safetensors file" in refusal(lpips, good, good, weights=broken)
 
 
-def test_a_picture_too_small_for_the_network_is_refused_by_its_own_limit() -> None:
-    for size in ((30, 64), (64, 30)):
-        small = torch.rand(1, 3, *size)
-        with pytest.raises(LeaderError, match="'alex' needs pictures of at least 31 x 31"):
-            lpips(small, small)
-    assert float(lpips(torch.zeros(1, 3, 31, 31), torch.zeros(1, 3, 31, 31))[0]) == 0
+@pytest.mark.parametrize("name", ["psnr", "ssim", "lpips"])
+def test_more_damage_scores_worse_in_the_declared_direction(name: str) -> None:
+    metric = METRICS[name]
+    x = waves(48, 48)
+    clean = batch(x, x)
+    noise = torch.randn(clean[:1].shape, generator=torch.Generator().manual_seed(0))
+    mild, strong = metric.function(clean + torch.cat([0.05 * noise, 0.3 * noise]), clean)
+    assert bool(mild > strong) == (metric.column.better > 0)
+    assert metric.name == name
+    assert "[0, 1]" in metric.column.convention

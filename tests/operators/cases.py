@@ -1,11 +1,10 @@
-"""Operators of random shapes for the property tests, and the dense matrix of a small operator."""
+"""Operators of every kind for any shape, and the dense matrix of a small one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import torch
-from hypothesis import strategies as st
 from torch import Tensor
 
 from leader.operators import (
@@ -75,13 +74,6 @@ BUILDERS: dict[str, Callable[[Shape, int], SpectralOperator]] = {
     "whitened colours": lambda shape, seed: _whitened(shape, 2 * (seed // 2) + 1),
     "hadamard": _hadamard,
 }
-
-
-@st.composite
-def spectral_operators(draw: st.DrawFn) -> SpectralOperator:
-    """Any spectral operator on grey or colour images of 3 to 20 pixels a side."""
-    shape = (draw(st.sampled_from([1, 3])), draw(st.integers(3, 20)), draw(st.integers(3, 20)))
-    return BUILDERS[draw(st.sampled_from(sorted(BUILDERS)))](shape, draw(st.integers(0, 1000)))
 
 
 def images(operator: LinearOperator, batch: int = 2, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -61,16 +61,6 @@ def test_given_indices_are_used() -> None:
             WalshHadamard((1, 8, 8), indices=torch.tensor(wrong))
 
 
-def test_wrong_requests_are_refused() -> None:
-    for height, width in ((8, 12), (12, 8), (0, 8), (8, 0)):
-        with pytest.raises(LeaderError, match=f"powers of two; found {height} x {width}"):
-            WalshHadamard((3, height, width))
-    with pytest.raises(LeaderError, match="must lie in"):
-        WalshHadamard((3, 8, 8), ratio=0)
-    with pytest.raises(LeaderError, match="did you mean 'random'"):
-        WalshHadamard((3, 8, 8), order="randm")
-
-
 def test_sequency_takes_the_coarsest_patterns_of_both_axes_first() -> None:
     chosen = measured_indices(8, 8, 6 / 64, order="sequency")
     rows, columns = sequency(8)[chosen // 8], sequency(8)[chosen % 8]

@@ -9,10 +9,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from leader.errors import LeaderError
-from leader.operators import Jpeg, build_task
+from leader.operators import Jpeg
 from leader.operators.jpeg import ROUNDED, SLACK
-from leader.problem import Problem
 from tests.operators.cases import dense, images, measurements, relative
 
 Matrix = NDArray[np.float64]
@@ -66,25 +64,25 @@ def made(shape: tuple[int, int, int], sampling: tuple[int, int], level: float = 
 
 @pytest.mark.parametrize(("shape", "sampling"), CASES)
 def test_it_is_the_matrix_of_its_definition(shape: tuple[int, int, int], sampling: tuple[int, int]) -> None:
+    """To the rounding of its weights, which are kept in float32: A, its adjoint, its bounds and its inverses."""
     operator, matrix = made(shape, sampling)
-    assert relative(dense(operator), torch.from_numpy(matrix)) <= 1e-6  # its weights are kept in float32
+    table, known = torch.from_numpy(matrix), (matrix != 0).any(1)
     y = measurements(operator, dtype=torch.float64)
-    assert relative(operator.AT(y).flatten(1), y @ torch.from_numpy(matrix)) <= 1e-6
-
-
-@pytest.mark.parametrize(("shape", "sampling"), CASES)
-def test_inverses_are_those_of_a_dense_solver(shape: tuple[int, int, int], sampling: tuple[int, int]) -> None:
-    operator, matrix = made(shape, sampling)
-    r = measurements(operator, dtype=torch.float64)
-    known = (matrix != 0).any(1)
+    assert relative(dense(operator), table) <= 1e-6 and relative(operator.AT(y).flatten(1), y @ table) <= 1e-6
+    for bound, expected in zip(operator.unit_range(), (table.clamp_max(0), table.clamp_min(0))):
+        assert torch.allclose(bound, expected.sum(1), atol=1e-6)
+    assert torch.equal(operator.reached(y), torch.from_numpy(known))
     gram = matrix @ matrix.T
     for eta in (1e-4, 0.02, 5.0):
-        expected = np.linalg.solve(gram + eta * np.eye(len(gram)), r.numpy().T).T @ matrix
-        assert relative(operator.regularised_pinv(r, eta).flatten(1), torch.from_numpy(expected)) <= 1e-5
+        expected = torch.from_numpy(np.linalg.solve(gram + eta * np.eye(len(gram)), y.numpy().T).T @ matrix)
+        assert relative(operator.regularised_pinv(y, eta).flatten(1), expected) <= 1e-5
     part = matrix[known]  # its rows are independent, so that A^+ = A^T (A A^T)^-1
-    expected = np.linalg.solve(part @ part.T, r.numpy()[:, known].T).T @ part
-    assert relative(operator.pinv(r).flatten(1), torch.from_numpy(expected)) <= 1e-5
-    assert operator.residual <= 1e-6
+    expected = torch.from_numpy(np.linalg.solve(part @ part.T, y.numpy()[:, known].T).T @ part)
+    assert relative(operator.pinv(y).flatten(1), expected) <= 1e-5 and operator.residual <= 1e-6
+    unit = torch.rand(2, shape[0], shape[1] // (8 * sampling[0]), shape[2] // (8 * sampling[1]), dtype=torch.float64)
+    variance = unit.repeat_interleave(8 * sampling[0], 2).repeat_interleave(8 * sampling[1], 3)
+    expected = variance.flatten(1) @ torch.from_numpy(by_definition(shape, sampling) ** 2).T
+    assert relative(operator.variances(variance), expected) <= 1e-6, "of independent pixels"
 
 
 def test_every_coefficient_is_taken_into_its_cell_and_no_other_is_touched() -> None:
@@ -124,15 +122,6 @@ def test_every_coefficient_is_taken_to_its_mean_within_its_cell(shape: tuple[int
     assert float(np.abs(expected - before.clip(middle - reach, middle + reach)).max()) > 0.02
 
 
-@pytest.mark.parametrize(("shape", "sampling"), CASES)
-def test_variances_are_those_of_independent_pixels(shape: tuple[int, int, int], sampling: tuple[int, int]) -> None:
-    operator, _ = made(shape, sampling)
-    unit = torch.rand(2, shape[0], shape[1] // (8 * sampling[0]), shape[2] // (8 * sampling[1]), dtype=torch.float64)
-    variance = unit.repeat_interleave(8 * sampling[0], 2).repeat_interleave(8 * sampling[1], 3)
-    expected = variance.flatten(1) @ torch.from_numpy(by_definition(shape, sampling) ** 2).T
-    assert relative(operator.variances(variance), expected) <= 1e-6
-
-
 def test_only_what_was_rounded_to_zero_is_enlarged() -> None:
     shape, sampling = (3, 16, 16), (2, 2)
     operator, matrix = made(shape, sampling)
@@ -166,18 +155,6 @@ def test_the_decoded_picture_holds_the_measured_coefficients() -> None:
     assert torch.allclose(blue[:, ::2, ::2], blue[:, 1::2, 1::2])  # chroma is repeated
 
 
-def test_the_bounds_of_every_entry() -> None:
-    operator, matrix = made((3, 16, 16), (2, 2))
-    low, high = operator.unit_range()
-    np.testing.assert_allclose(low.numpy(), matrix.clip(None, 0).sum(1), atol=1e-6)
-    np.testing.assert_allclose(high.numpy(), matrix.clip(0).sum(1), atol=1e-6)
-    y = operator.A(torch.rand(1, 3, 16, 16))
-    assert torch.equal(operator.reached(y), torch.from_numpy((matrix != 0).any(1)))
-    Problem(y, operator, 0.03)
-    with pytest.raises(LeaderError, match="0 to 255"):
-        Problem(255 * y, operator, 0.03)
-
-
 def test_the_level_is_the_error_of_rounding_every_coefficient() -> None:
     """Uniform errors of all coefficients, made pixels by a plain decoder, have the level that the operator names itself."""
     fine = torch.ones(8, 8, dtype=torch.float64)
@@ -192,40 +169,6 @@ def test_the_level_is_the_error_of_rounding_every_coefficient() -> None:
         assert math.isclose(math.hypot(found, 1 / 255 / math.sqrt(12)), operator.level, rel_tol=0.002)
         if chroma is not fine:  # whose steps are no larger than the rounding of pixels, which the weights hold too
             assert math.isclose(float(operator.weighted(error / 255).std()), operator.level, rel_tol=0.01)
-
-
-def test_what_is_refused() -> None:
-    with pytest.raises(LeaderError, match="whole units of 16 x 16 pixels; found 24 x 16"):
-        Jpeg((3, 16, 24), LUMA, CHROMA, (2, 2))
-    with pytest.raises(LeaderError, match="a table for grey images and two for colour"):
-        Jpeg((3, 16, 16), LUMA)
-    with pytest.raises(LeaderError, match="a table for grey images and two for colour"):
-        Jpeg((1, 16, 16), LUMA, CHROMA)
-    for wrong in (0.0, -1.0, math.inf):
-        table = LUMA.clone()
-        table[3, 5] = wrong
-        with pytest.raises(LeaderError, match="8 x 8 positive steps"):
-            Jpeg((1, 16, 16), table)
-    with pytest.raises(LeaderError, match="64 flags for measured coefficients"):
-        Jpeg((1, 8, 8), LUMA, measured=torch.ones(3, dtype=torch.bool))
-    with pytest.raises(LeaderError, match="64 doubts"):
-        Jpeg((1, 8, 8), LUMA, doubt=-torch.ones(64))
-    with pytest.raises(LeaderError, match="64 doubts"):
-        Jpeg((1, 8, 8), LUMA, doubt=torch.ones(3))
-    with pytest.raises(LeaderError, match="level of JPEG must be positive"):
-        Jpeg((1, 8, 8), LUMA, level=0.0)
-
-
-def test_by_name() -> None:
-    operator = build_task("jpeg", (3, 16, 16), luma=LUMA, chroma=CHROMA)
-    assert isinstance(operator, Jpeg) and operator.sampling == (2, 2) and operator.task == "jpeg"
-    assert operator.measurement_shape == (256 + 64 + 64,)
-    full = build_task("jpeg", (3, 16, 16), luma=LUMA, chroma=CHROMA, sampling="4:4:4")
-    assert full.measurement_shape == (3 * 256,)
-    with pytest.raises(LeaderError, match="needs the quantisation table"):
-        build_task("jpeg", (3, 16, 16))
-    with pytest.raises(LeaderError, match="sampling of chroma"):
-        build_task("jpeg", (3, 16, 16), luma=LUMA, chroma=CHROMA, sampling="4:2:1")
 
 
 def test_the_rounding_of_pixels_is_part_of_the_level_and_of_every_weight() -> None:

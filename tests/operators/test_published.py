@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 
-from leader.errors import LeaderError
 from leader.operators import (
-    Blur,
     Colourisation,
     ReflectedBlur,
     ReleasedBlur,
     ReleasedColourisation,
     SeparableBlur,
     build_task,
-    motion_kernel,
     paper_gaussian_taps,
 )
 from leader.operators.published import released_blur_matrix
@@ -83,18 +78,6 @@ def test_reflected_blur_is_a_correlation_of_the_mirrored_image(shape: tuple[int,
     assert float(left) == pytest.approx(float(right), rel=1e-12)
 
 
-def test_reflected_kernels_per_image() -> None:
-    kernels = torch.rand(2, 1, 3, 5, generator=torch.Generator().manual_seed(0))
-    operator = ReflectedBlur((1, 8, 8), kernels)
-    x = images(operator, dtype=torch.float64)
-    both = operator.A(x)
-    for row in range(2):
-        alone = operator.select(torch.tensor([row]))
-        assert torch.allclose(alone.A(x[row : row + 1])[0], both[row])
-    with pytest.raises(LeaderError, match="larger image"):
-        ReflectedBlur((1, 8, 8), torch.ones(17, 3))
-
-
 def test_the_released_grey_row() -> None:
     operator = ReleasedColourisation((3, 4, 5))
     x, y = images(operator, dtype=torch.float64), measurements(operator, dtype=torch.float64)
@@ -104,23 +87,6 @@ def test_the_released_grey_row() -> None:
     assert torch.allclose(operator.pinv(y), row.reshape(1, 3, 1, 1) * y / row.square().sum(), atol=1e-14)
     assert 0 < relative(operator.A(x), Colourisation((3, 4, 5)).A(x)) < 1e-3
     assert torch.allclose(operator.back(operator.to(x)), x)
-
-
-@pytest.mark.parametrize(
-    ("task", "options", "kind"),
-    [
-        ("deblur-gaussian", {"form": "published"}, ReleasedBlur),
-        ("deblur-gaussian", {"std": 1.0, "size": 9, "boundary": "reflected"}, ReflectedBlur),
-        ("deblur-motion", {"seed": 3, "size": 15, "boundary": "reflected"}, ReflectedBlur),
-        ("deblur", {"kernel": motion_kernel(1, 15), "boundary": "reflected"}, ReflectedBlur),
-        ("deblur", {"kernel": motion_kernel(1, 15), "boundary": "circular"}, Blur),
-        ("colourise", {"form": "published"}, ReleasedColourisation),
-    ],
-)
-def test_they_are_options_of_tasks(task: str, options: dict[str, Any], kind: type) -> None:
-    operator = build_task(task, (3, 16, 16), **options)
-    assert type(operator) is kind and operator.task == task
-    assert operator.select(torch.tensor([0])).task == task
 
 
 def test_the_published_cut_is_not_relative_to_the_largest_value() -> None:

@@ -1,4 +1,4 @@
-"""The whitened blur against dense matrices in NumPy, and what whitening promises of the noise."""
+"""Operators for noise that is not white, against dense matrices in NumPy: whitened blurs, weighted pixels, coloured holes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.methods import DDNM
-from leader.operators import OPPONENT, Blur, Denoising, WeightedPixels, WhitenedBlur, gaussian_kernel
+from leader.operators import (
+    OPPONENT,
+    Blur,
+    ColouredInpainting,
+    Denoising,
+    Inpainting,
+    WeightedPixels,
+    WhitenedBlur,
+    gaussian_kernel,
+)
+from leader.operators import coloured_inpainting as room
 from leader.operators.whitened import find_physical
 from leader.problem import Problem
 from tests.operators.cases import dense, images, relative, symmetric_power
@@ -96,38 +106,81 @@ def test_a_problem_of_it_is_judged_and_selected() -> None:
         DDNM(noise="published").check(problem)
 
 
-@pytest.mark.parametrize("reference", [0.0, -0.1, math.inf, math.nan])
-def test_wrong_references_are_refused(reference: float) -> None:
-    with pytest.raises(LeaderError, match="a noise level above 0"):
-        WhitenedBlur(SHAPE, KERNEL, symmetric_power(1, 3, *SHAPE[1:]), reference=reference)
-
-
-@pytest.mark.parametrize(
-    ("power", "message"),
-    [
-        (torch.ones(1, 6, 5), "must have shape"),
-        (torch.ones(2, 5, 6), "must have shape"),
-        (torch.ones(5, 6), "must have shape"),
-        (torch.zeros(1, 5, 6), "above 0"),
-        (torch.full((3, 5, 6), math.nan), "finite"),
-        (torch.arange(1.0, 31.0).reshape(1, 5, 6), "opposite frequencies"),
-    ],
-)
-def test_wrong_powers_are_refused(power: Tensor, message: str) -> None:
-    with pytest.raises(LeaderError, match=message):
-        WhitenedBlur(SHAPE, KERNEL, power)
-
-
 def test_what_the_camera_did_behind_a_whitened_measurement() -> None:
-    """The verdict asks how much detail a blur removes; whitening removes none."""
-    blur = Blur(SHAPE, KERNEL)
-    found = find_physical(WhitenedBlur(SHAPE, KERNEL, symmetric_power(1, 3, *SHAPE[1:])))
-    x = images(blur, 1, 0, torch.float64)
+    """The verdict asks how much detail a blur removes; whitening removes none. The cut is the same."""
+    whitened, blur = WhitenedBlur(SHAPE, KERNEL, symmetric_power(1, 3, *SHAPE[1:]), rcond=0.3), Blur(SHAPE, KERNEL, rcond=0.3)
+    found, x = find_physical(whitened), images(blur, 1, 0, torch.float64)
     assert type(found) is Blur and relative(found.A(x), blur.A(x)) <= 1e-12
+    assert torch.equal(found.s, blur.s) and float((found.s == 0).double().mean()) > 0.1
     assert isinstance(find_physical(WeightedPixels(SHAPE, torch.ones(SHAPE))), Denoising) and find_physical(blur) is blur
 
 
-def test_what_the_camera_did_has_the_cut_of_the_whitened_blur() -> None:
-    whitened = WhitenedBlur(SHAPE, KERNEL, symmetric_power(1, 3, *SHAPE[1:]), rcond=0.3)
-    found, expected = find_physical(whitened), Blur(SHAPE, KERNEL, rcond=0.3)
-    assert isinstance(found, Blur) and torch.equal(found.s, expected.s) and float((found.s == 0).double().mean()) > 0.1
+PIXELS = (3, 4, 5)
+NOISE = torch.rand(*PIXELS, generator=torch.Generator().manual_seed(0), dtype=torch.float64) / 10 + 0.01
+
+
+def test_whitened_noise_is_white_of_the_reference() -> None:
+    operator = WeightedPixels(PIXELS, NOISE)
+    assert operator.task == "denoise"
+    assert operator.reference == pytest.approx(float(NOISE.log().mean().exp()), rel=1e-12)
+    noise = NOISE * torch.ones(2, 1, 1, 1, dtype=torch.float64)
+    assert torch.allclose(operator.whiten(noise), torch.full((2, *PIXELS), operator.reference, dtype=torch.float64))
+    assert torch.allclose(operator.pinv(operator.whiten(noise)), noise)
+
+
+def test_no_pixel_is_cut_off_however_noisy_it_is() -> None:
+    noise = NOISE.clone()
+    noise[0, 0, 0] = 1e-7
+    operator = WeightedPixels(PIXELS, noise)
+    assert bool((operator.s > 0).all()) and operator.truncated() is operator
+
+
+def test_the_posterior_mean_of_a_gaussian_weighs_each_pixel() -> None:
+    """x + A^T (A A^T + rho)^-1 (y - A x) with rho = reference^2 / v is the mean of N(x, v) given noise of each pixel."""
+    operator = WeightedPixels(PIXELS, NOISE)
+    x, y = torch.zeros(1, *PIXELS, dtype=torch.float64), torch.ones(1, *PIXELS, dtype=torch.float64)
+    found = operator.regularised_pinv(operator.whiten(y) - operator.A(x), operator.reference**2 / 0.01)
+    assert torch.allclose(found[0], 0.01 / (0.01 + NOISE**2), rtol=1e-10)
+
+
+def test_values_are_judged_in_whitened_units() -> None:
+    operator = WeightedPixels(PIXELS, NOISE)
+    x = torch.rand(1, *PIXELS)
+    problem = Problem(operator.whiten(x), operator, operator.reference)
+    assert torch.allclose(problem.y, operator.A(2 * x - 1), atol=1e-6)
+    with pytest.raises(LeaderError, match="divide by 255"):
+        Problem(255 * operator.whiten(x), operator, operator.reference)
+
+
+MASK = (torch.arange(30).reshape(5, 6) % 7 > 1).float()
+
+
+@pytest.mark.parametrize("axes", [1, 3])
+@pytest.mark.parametrize("eta", [0.02, 0.5])
+def test_the_inverse_is_that_of_the_covariance_between_known_pixels(
+    axes: int, eta: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "TOLERANCE", 1e-12)
+    monkeypatch.setattr(room, "ITERATIONS", 300)
+    power = symmetric_power(3, axes, *SHAPE[1:])
+    operator = ColouredInpainting(SHAPE, MASK, power)
+    assert operator.reference == pytest.approx(float(power.mean().sqrt()))
+    r = images(operator, 1, 2, torch.float64)
+    known = np.tile(MASK.numpy().reshape(-1) > 0, 3)
+    covariance = np.eye(len(known)) + eta * covariance_root(power, 1.0) / operator.reference**2
+    expected = np.zeros(len(known))
+    expected[known] = np.linalg.solve(covariance[np.ix_(known, known)], r.numpy().reshape(-1)[known])
+    assert np.abs(operator.regularised_pinv(r, eta).numpy().reshape(-1) - expected).max() <= 1e-10
+    assert operator.residual < 1e-11
+    each = operator.regularised_pinv(r.expand(2, -1, -1, -1), torch.tensor([eta, 2 * eta], dtype=torch.float64))
+    assert torch.allclose(each[:1], operator.regularised_pinv(r, eta)) and not torch.allclose(each[0], each[1])
+
+
+def test_white_noise_is_inpainting_as_ever() -> None:
+    operator = ColouredInpainting(SHAPE, MASK, torch.full((1, 5, 6), 0.01, dtype=torch.float64))
+    plain = Inpainting(SHAPE, MASK)
+    x = images(operator, 2, 2, torch.float32)
+    assert operator.reference == pytest.approx(0.1) and operator.select(torch.tensor([0])) is operator
+    for name in ("A", "AT", "pinv", "whiten"):
+        assert torch.equal(getattr(operator, name)(x), getattr(plain, "A" if name != "whiten" else "to")(x))
+    assert torch.allclose(operator.regularised_pinv(x, 0.3), plain.regularised_pinv(x, 0.3), atol=1e-6)

@@ -34,12 +34,12 @@ def difference_matrices(shape: tuple[int, int, int], periodic: bool = False) -> 
     return matrices[0], matrices[1]
 
 
-def pirp_term(x: Array, shape: tuple[int, int, int], width: float) -> Array:
-    """R(x) = sum_d D_d^T (exp(-L_d^2 / 2 g^2) D_d x), L_d = D_d^T D_d x, with periodic differences."""
+def pirp_term(x: Array, shape: tuple[int, int, int], width: float, argument: str = "curvature") -> Array:
+    """R(x) = sum_d D_d^T (exp(-L_d^2 / 2 g^2) D_d x), L_d = D_d^T D_d x or the "gradient" D_d x, with periodic differences."""
     total = np.zeros_like(x)
     for D in difference_matrices(shape, periodic=True):
-        curvature = D.T @ D @ x
-        total = total + D.T @ (np.exp(-(curvature**2) / (2 * width**2)) * (D @ x))
+        seen = D.T @ D @ x if argument == "curvature" else D @ x
+        total = total + D.T @ (np.exp(-(seen**2) / (2 * width**2)) * (D @ x))
     return total
 
 
@@ -82,7 +82,7 @@ class UCPM:
         if self.phi == "pirp":
             # lam > 0 sharpens: the term is concave, M = 0. lam < 0 smooths: 2 diag(D^T W D) <= 8 for weights up to 1.
             majoriser = 0 if self.lam > 0 else -8 * self.lam
-            return sigma / (1 + majoriser * sigma) * self.lam * pirp_term(x0, world.shape, self.width)
+            return sigma / (1 + majoriser * sigma) * self.lam * pirp_term(x0, world.shape, self.width, self.argument)
         down, right = difference_matrices(world.shape)
         length = np.sqrt((down @ x0) ** 2 + (right @ x0) ** 2 + 0.05**2) if self.phi == "tv" else np.ones_like(x0)
         W = np.diag(self.lam / length)
@@ -92,6 +92,26 @@ class UCPM:
         if self.solve == "cg":
             return np.linalg.solve(np.diag(1 / sigma) + H, -H @ x0)
         return -sigma / (1 + 2 * np.diag(H) * sigma) * (H @ x0)
+
+
+@dataclass(frozen=True)
+class UCDC:
+    """The data step in the metric of diag(Sigma), solved until it is exact."""
+
+    covariance: str = "diagonal"
+    power: float = 1.0
+    trust: float = 1.0
+    iterations: int = 1000
+    visible: float = 1e-13
+    floor: float = 1e-9
+    only_unmeasured: bool = False
+    map: str = "local"
+    scatter: float = 0.0
+
+    def spread(self, sigma: Array) -> Array:
+        if self.map == "mean":
+            return np.full_like(sigma, sigma.mean())
+        return sigma**self.power * sigma.mean() / (sigma**self.power).mean()
 
 
 @dataclass(frozen=True)
@@ -160,10 +180,37 @@ class Host:
     def __init__(self, world: World, **settings: Any) -> None:
         self.world, self.settings = world, settings
         self.calls = self.backwards = 0
+        self.ucdc: UCDC | None = None
+        self.spread: Array = None
+        """Sigma in the metric's shape, [N], where there is one."""
 
     def ask(self, x: Array, t: int) -> Look:
         self.calls += 1
         return Look(x, *self.world.network(x, t))
+
+    def flow(self, x: Array, t: int, steps: int) -> Look:
+        """The probability flow from x to a clean image by DDIM steps of equal length in time; Sigma is that at t."""
+        here, a, cov = x, self.world.ab(t), None
+        for k in range(steps, 0, -1):
+            look, b = self.ask(here, t * k // steps), self.world.ab(t * (k - 1) // steps)
+            here, cov = np.sqrt(b) * look.x0 + np.sqrt(1 - b) * look.eps, look.cov if cov is None else cov
+        return Look(x, look.x0, (x - np.sqrt(a) * look.x0) / np.sqrt(1 - a), cov)
+
+    def back(self, r: Array, eta: float, euclid: bool = False) -> Array:
+        """A^T (A A^T + eta)^{-1} r, A^+ r for eta = 0; in a metric W A^T (A W A^T + eta)^{-1} r, W of mean 1."""
+        A, spread = self.world.A, None if euclid else self.spread
+        WAt = A.T if spread is None else (spread / spread.mean())[:, None] * A.T
+        if eta == 0:
+            return self.world.pinv @ r if spread is None else WAt @ np.linalg.pinv(A @ WAt, rcond=1e-12, hermitian=True) @ r
+        return WAt @ np.linalg.solve(A @ WAt + eta * np.eye(len(A)), r)
+
+    def expected(self, x0: Array, taken: bool = False) -> Array:
+        """E[x0 | x_t, y] in a metric, x0 itself without one; `taken`: the host then takes measured components from y."""
+        if self.ucdc is None:
+            return x0
+        w = self.world
+        change = self.back(w.y - w.A @ x0, w.sigma**2 / self.ucdc.trust / self.spread.mean())
+        return x0 + change - (w.pinv @ w.A @ change if taken and self.ucdc.only_unmeasured else 0)
 
     def start(self, first: int, draw: At) -> Any:
         return draw("start")
@@ -177,10 +224,10 @@ class Host:
     def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Any:
         raise NotImplementedError
 
-    def travel(self, look: Look, up: int, draw: At) -> Any:
-        """Back up to `up` from the last estimate of the network, before plug-ins and data."""
-        a = self.world.ab(up)
-        return np.sqrt(a) * look.x0 + np.sqrt(1 - a) * draw("travel")
+    def travel(self, state: Any, look: Look, now: int, up: int, draw: At) -> Any:
+        """Back up to `up` by the forward process."""
+        kept = self.world.ab(up) / self.world.ab(now)
+        return np.sqrt(kept) * state + np.sqrt(1 - kept) * draw("travel")
 
     def shown(self, state: Any) -> Array:
         """x of the state that the loop shows."""
@@ -235,6 +282,7 @@ def walk(
     draw: Draw,
     ucpm: UCPM | None = None,
     satp: SATP | None = None,
+    ucdc: UCDC | None = None,
     turn: Array | None = None,
     trust_time: int = 100,
 ) -> Story:
@@ -245,20 +293,27 @@ def walk(
     def at(position: int) -> At:
         return lambda name: draw(position, name)
 
+    world.impute()
     state, here, look = host.start(times[0], at(0)), 0, None
     while times[here] != -1:
         while times[here + 1] > times[here]:
             assert look is not None
-            state, here = host.travel(look, times[here + 1], at(here)), here + 1
+            state, here = host.travel(state, look, times[here], times[here + 1], at(here)), here + 1
         t = times[here]
         world.turn = turn if turn is not None and (planned - 1 - len(story.visits)) % 2 == 0 else None
         look = host.look(state, t, at(here))
+        world.impute(look.x0)
         sigma = np.clip(np.diag(look.cov), 0, 1)
         U = float(sigma.mean())
         there = here + 1 if satp is None else satp.next(times, uniform, here, U)
         u = times[there]
         x0 = look.x0 if ucpm is None else ucpm(world, look.x0, sigma)
-        hat = host.correct(state, look, x0, t, u)
+        known = x0
+        if ucdc is not None:
+            host.ucdc, host.spread = ucdc, ucdc.spread(sigma)
+            if ucdc.scatter and u >= 0:
+                known = x0 + ucdc.scatter * np.sqrt(host.spread) * at(here)("scatter")
+        hat = host.correct(state, look, known, t, u)
         state = host.advance(state, look, hat, t, u, at(here))
         story.visits.append(Visited(t, u, there - here, U, sigma, x0, hat, host.shown(state)))
         if story.posterior_std is None and (t <= trust_time or u == -1):

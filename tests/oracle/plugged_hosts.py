@@ -14,11 +14,47 @@ class DDIM(Host):
     def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
         a, b = self.world.ab(t), self.world.ab(u)
         fresh = self.settings.get("eta", 0.0) * np.sqrt((1 - b) / (1 - a)) * np.sqrt(1 - a / b)
-        return np.sqrt(b) * hat + np.sqrt(1 - b - fresh**2) * look.eps + fresh * draw("step")
+        return np.sqrt(b) * hat + np.sqrt(max(0.0, 1 - b - fresh**2)) * look.eps + fresh * draw("step")
+
+
+class Posterior(DDIM):
+    """DDIM with E[x0 | x_t, y] and the noise that goes with it."""
+
+    def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
+        return self.expected(x0)
+
+    def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
+        a = self.world.ab(t)
+        look.eps = (state - np.sqrt(a) * hat) / np.sqrt(1 - a)
+        return super().advance(state, look, hat, t, u, draw)
+
+
+class PiGDM(DDIM):
+    """g = r^2 J^T A^T (r^2 A A^T + sigma^2)^-1 (y - A x0): DDIM's step from x0 + sqrt(abar) g, or with the score of y."""
+
+    def look(self, state: Any, t: int, draw: At) -> Look:
+        w, look = self.world, self.ask(state, t)
+        missing = w.y - w.A @ look.x0
+        look.guidance = w.jacobian(look.cov, t).T @ self.back(missing, w.sigma**2 / self._left(t), euclid=True)
+        self.backwards += 1
+        return look
+
+    def _left(self, t: int) -> float:
+        v, a = self.settings["variance"], self.world.ab(t)
+        return float(v * (1 - a) / (1 - a + v * a))
+
+    def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
+        a = self.world.ab(t)
+        if self.settings["weights"] == "adaptive":
+            return x0 + np.sqrt(a) * look.guidance
+        assert look.guidance is not None
+        score = look.guidance / self._left(t)
+        look.eps = look.eps - np.sqrt(1 - a) * score
+        return x0 + (1 - a) / np.sqrt(a) * score
 
 
 class DDNM(Host):
-    """Clean data: hat = x0 - A^+ (A x0 - y). Noisy data: DDNM+, component by component."""
+    """Clean data: hat = x0 - A^+ (A x0 - y). Noisy data: DDNM+, component by component. Travels from the raw estimate."""
 
     def _split(self, u: int) -> tuple[Array, Array, Array]:
         """lambda, and the weights of fresh and of predicted noise, per component."""
@@ -34,8 +70,13 @@ class DDNM(Host):
     def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
         w = self.world
         if w.sigma == 0:
-            return x0 - w.pinv @ (w.A @ x0 - w.y)
+            return x0 - self.back(w.A @ x0 - w.y, 0)
+        x0 = self.expected(x0, taken=True)
         return x0 - w.V @ (self._split(u)[0] * (w.V.T @ x0 - w.w / w.safe))
+
+    def travel(self, state: Any, look: Look, now: int, up: int, draw: At) -> Array:
+        a = self.world.ab(up)
+        return np.sqrt(a) * look.x0 + np.sqrt(1 - a) * draw("travel")
 
     def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
         w, eta = self.world, self.settings["eta"]
@@ -58,6 +99,7 @@ class DDNMSimple(Host):
         return s / (a * self.world.sigma), 0.0
 
     def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
+        x0 = self.expected(x0)
         return x0 - self._split(u)[0] * self.world.pinv @ (self.world.A @ x0 - self.world.y)
 
     def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
@@ -86,7 +128,7 @@ class DDRM(Host):
     def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
         w, kept, weight = self.world, np.sqrt(1 - self.settings["eta"] ** 2), self.settings.get("eta_b", 1.0)
         s_u, noisier, cleaner = self._sides(u)
-        p = w.V.T @ x0
+        p = w.V.T @ self.expected(x0, taken=True)
         drawn = p + kept * s_u * (w.w - w.s * p) / (w.sigma or 1)
         return w.V @ np.where(cleaner, weight * w.w / w.safe + (1 - weight) * p, np.where(noisier, drawn, p))
 
@@ -102,7 +144,8 @@ class DDRM(Host):
 class DDPG(Host):
     """x~ = x0 - mu [(1 - delta) A^T (A A^T + eta)^-1 r + delta A^T r] + lam R(x0): PIRP, and DDPG for lam = 0.
 
-    decreasing  whether mu falls with the noise; inject: whether noise goes back in, which IDPG leaves out
+    decreasing  whether mu falls with the noise, "least": that of least squares alone; inject: whether noise goes back in,
+                which IDPG leaves out; least: the factor of A^T r; blend: whether it is used at all
     """
 
     def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
@@ -110,13 +153,14 @@ class DDPG(Host):
         a, b = w.ab(t), w.ab(u)
         if w.sigma > 0 and u == -1:
             return x0
-        delta = b ** k["gamma"] if w.sigma > 0 else 0.0
-        mu = (1 - b) / (1 - a) if k.get("decreasing", w.sigma > 0) else 1.0
+        delta = b ** k["gamma"] if w.sigma > 0 and k.get("blend", True) else 0.0
+        falling = k.get("decreasing", w.sigma > 0)
+        mu, nu = ((1 - b) / (1 - a) if which else 1.0 for which in (falling is True, falling))
         r = w.A @ x0 - w.y
-        eta = max(1e-4, k["eta_tilde"] * w.sigma**2)
-        back = w.A.T @ np.linalg.solve(w.A @ w.A.T + eta * np.eye(len(w.A)), r)
-        guided = x0 - mu * ((1 - delta) * back + delta * (w.A.T @ r))
-        return guided + k["lam"] * pirp_term(x0, w.shape, k["width"]) if k.get("lam") else guided
+        back = self.back(r, max(k.get("eta_floor", 1e-4), k["eta_tilde"] * w.sigma**2))
+        guided = x0 - mu * (1 - delta) * back - nu * delta * k.get("least", 1.0) * (w.A.T @ r)
+        term = (k.get("width", 1.0), k.get("argument", "curvature"))
+        return guided + k["lam"] * pirp_term(x0, w.shape, *term) if k.get("lam") else guided
 
     def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
         w, k = self.world, self.settings
@@ -149,12 +193,14 @@ class DiffPIR(Host):
         if u == -1:
             return x0
         # Published lambdas belong to sigma as quoted for [0, 1] images, which is trusted down to 0.001.
-        rho = self.settings["lam"] * max(0.001, w.sigma / 2) ** 2 * w.ab(t) / (1 - w.ab(t))
+        sigma = max(0.002, w.sigma) / (2 if self.settings.get("published_units", True) else 1)
         # (A^T A + rho)^-1 A^T = A^T (A A^T + rho)^-1, which stays well conditioned where A has a null space.
-        return x0 + w.A.T @ np.linalg.solve(w.A @ w.A.T + rho * np.eye(len(w.A)), w.y - w.A @ x0)
+        return x0 + self.back(w.y - w.A @ x0, self.settings["lam"] * sigma**2 * w.ab(t) / (1 - w.ab(t)))
 
     def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
         k, a, b = self.settings, self.world.ab(t), self.world.ab(u)
+        if u < 0 and k.get("return_noisy"):
+            return state
         e = (state - np.sqrt(a) * hat) / np.sqrt(1 - a)
         fresh = k["eta"] * np.sqrt((1 - b) / (1 - a)) * np.sqrt(1 - a / b)
         old = np.sqrt(1 - b - fresh**2) * e + fresh * draw("extra")
@@ -183,29 +229,168 @@ class SITCOM(Host):
             v = v - k["rate"] * (m / (1 - 0.9**count)) / (np.sqrt(s / (1 - 0.999**count)) + 1e-8)
         raise AssertionError("inner is at least 1")
 
+    def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
+        w, x0 = self.world, self.expected(x0) if self.world.sigma > 0 else x0
+        known = np.abs(w.A).sum(0) > 0  # of a mask
+        return np.clip(np.where(known, w.y, x0), -1, 1) if self.settings.get("overwrite") else x0
+
     def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
         b = self.world.ab(u)
         return np.sqrt(b) * hat + np.sqrt(1 - b) * draw("step")
 
 
-class DPS(Host):
+class Ancestral(Host):
+    """DDPM's step between any two times; RePaint, which then takes the measured part of x_u from y at the noise of u."""
+
+    def look(self, state: Any, t: int, draw: At) -> Look:
+        look = self.ask(state, t)
+        look.x0 = np.clip(look.x0, -1, 1) if self.settings.get("clamp", True) else look.x0
+        return look
+
+    def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
+        return self.expected(x0, taken=True)
+
+    def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
+        return self.replaced(self.ancestral(state, look, hat, t, u, draw), t, u, draw)
+
+    def ancestral(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
+        a, b = self.world.ab(t), self.world.ab(u)
+        beta = 1 - a / b
+        spread: Array = beta * (1 - b) / (1 - a)
+        if self.settings.get("variance") == "predicted" and u >= 0:
+            spread = spread + beta**2 * b / (1 - a) ** 2 * np.diag(look.cov)
+        mean = (beta * np.sqrt(b) * hat + (1 - b) * np.sqrt(1 - beta) * state) / (1 - a)
+        return mean + np.sqrt(spread) * draw("step")
+
+    def replaced(self, x: Array, t: int, u: int, draw: At) -> Array:
+        w, b = self.world, self.world.ab(u)
+        known = np.sqrt(b) * w.y + np.sqrt(1 - b) * w.A @ draw("observation")
+        return x + self.back(known - w.A @ x, self.settings["damping"] * w.sigma**2 / (1 - w.ab(t)), euclid=True)
+
+
+class DPS(Ancestral):
     """Plug-ins enter the posterior mean alone; the guidance is that of the raw estimate, the last step included."""
 
     def look(self, state: Any, t: int, draw: At) -> Look:
-        w = self.world
-        look = self.ask(state, t)
-        inside = np.abs(look.x0) <= 1
-        look.x0 = np.clip(look.x0, -1, 1)
+        w, look = self.world, self.ask(state, t)
+        inside = (np.abs(look.x0) <= 1) | (not self.settings.get("clamp", True))
+        look.x0 = np.where(inside, look.x0, np.sign(look.x0))
         r = w.A @ look.x0 - w.y
         self.backwards += 1
-        look.guidance = w.jacobian(look.cov, t).T @ (inside * (w.A.T @ r)) / np.linalg.norm(r)
+        size = np.linalg.norm(r) if self.settings.get("guidance") != "annealed" else w.sigma**2 + (1 - w.ab(t)) / w.ab(t)
+        look.guidance = w.jacobian(look.cov, t).T @ (inside * (w.A.T @ r)) / size
         return look
 
+    def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
+        return x0
+
     def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
-        a, b = self.world.ab(t), self.world.ab(u)
-        beta = 1 - a / b
-        mean = (beta * np.sqrt(b) * hat + (1 - b) * np.sqrt(1 - beta) * state) / (1 - a)
-        return mean + np.sqrt(beta * (1 - b) / (1 - a)) * draw("step") - self.settings["scale"] * look.guidance
+        if self.settings.get("guidance") == "annealed":  # the score of the likelihood, taken as DDPM's step takes that of x0
+            a = self.world.ab(t)
+            hat, moved = hat - self.settings["scale"] * (1 - a) / np.sqrt(a) * look.guidance, 0.0
+        else:
+            moved = self.settings["scale"] * look.guidance
+        return self.ancestral(state, look, hat, t, u, draw) - moved
+
+
+class MCG(DPS):
+    """DPS, or in a metric DDPM's step towards E[x0 | x_t, y]; then what is measured is replaced."""
+
+    def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
+        return self.expected(x0, taken=True)
+
+    def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
+        step = super().advance if self.ucdc is None else self.ancestral
+        return self.replaced(step(state, look, hat, t, u, draw), t, u, draw)
+
+
+class DAPS(Host):
+    """The flow to a clean image, Langevin steps on the data, and noise of the next time."""
+
+    def look(self, state: Any, t: int, draw: At) -> Look:
+        look = self.flow(state, t, self.settings["flow"])
+        look.guidance = np.stack([draw(f"inner-{k}") for k in range(self.settings["inner"])])  # the draws of its chain
+        return look
+
+    def _takes_data(self, t: int) -> bool:
+        a = self.world.ab(t)
+        return bool((1 - a) / a >= (self.settings["end"] * self.world.sigma) ** 2)
+
+    def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
+        w, k = self.world, self.settings
+        if u < 0 or not self._takes_data(t):
+            return x0
+        tau2, s2, x = k["tau"] ** 2, (1 - w.ab(t)) / w.ab(t), self.expected(x0)
+        longest = 1 / (np.linalg.norm(w.A, 2) ** 2 / tau2 + 1 / s2)
+        length = min(k["rate"] * (k["fall"] + (1 - k["fall"]) * t / (len(w.abar) - 2)), longest)
+        assert look.guidance is not None
+        for z in look.guidance:
+            x = x - length * (w.A.T @ (w.A @ x - w.y) / tau2 + (x - x0) / s2) + np.sqrt(2 * length) * z
+        return x
+
+    def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
+        b = self.world.ab(u)
+        return np.sqrt(b) * hat + np.sqrt(1 - b) * (draw("step") if self._takes_data(t) else look.eps)
+
+
+class DCDP(Host):
+    """Purification by the flow, then gradient descent with momentum on |A x - y|^2 + weight |x - x0|^2."""
+
+    def start(self, first: int, draw: At) -> Array:
+        a = self.world.ab(first)
+        return np.sqrt(a) * self._fit(np.zeros(len(self.world.V)), first) + np.sqrt(1 - a) * draw("start")
+
+    def look(self, state: Any, t: int, draw: At) -> Look:
+        return self.flow(state, t, self.settings["flow"])
+
+    def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
+        return x0 if u < 0 else self._fit(x0, t) if self.ucdc is None else self.expected(x0)
+
+    def _fit(self, x0: Array, t: int) -> Array:
+        w, k = self.world, self.settings
+        weight = k["lam"] * w.sigma**2 * w.ab(t) / (1 - w.ab(t))
+        x, speed = x0, np.zeros_like(x0)
+        for _ in range(k["inner"]):
+            slope = w.A.T @ (w.A @ x - w.y) + weight * (x - x0)
+            speed = 0.9 * speed + k["rate"] / (np.linalg.norm(w.A, 2) ** 2 + weight) * slope
+            x = x - speed
+        return x
+
+    def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
+        b = self.world.ab(u)
+        return np.sqrt(b) * hat + np.sqrt(1 - b) * draw("step")
+
+
+class REDDiff(Host):
+    """State (x last asked about, mu, Adam's two means and its count); losses are means over pixels and measured entries."""
+
+    def start(self, first: int, draw: At) -> Any:
+        w, a = self.world, self.world.ab(first)
+        mu = self.back(w.y, w.sigma**2)
+        return np.sqrt(a) * mu + np.sqrt(1 - a) * draw("start"), mu, 0 * mu, 0 * mu, 0
+
+    def look(self, state: Any, t: int, draw: At) -> Look:
+        a = self.world.ab(t)
+        return self.ask(np.sqrt(a) * state[1] + np.sqrt(1 - a) * draw("step"), t)
+
+    def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
+        return self.expected(x0)
+
+    def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Any:
+        w, k, a = self.world, self.settings, self.world.ab(t)
+        _, mu, first, second, count = state
+        entries = int((np.abs(w.A).sum(1) > 0).sum())
+        weight = k["lam"] * ((1 - a) / a) ** (0.5 * (k["power"] - 1))
+        gradient = weight * (mu - hat) / len(mu) + w.A.T @ (w.A @ mu - w.y) / entries
+        first, second, count = 0.9 * first + 0.1 * gradient, 0.99 * second + 0.01 * gradient**2, count + 1
+        step = (first / (1 - 0.9**count)) / (np.sqrt(second / (1 - 0.99**count)) + 1e-8)
+        return look.point, mu - k["rate"] * step, first, second, count
+
+    def shown(self, state: Any) -> Array:
+        return state[0]
+
+    def output(self, state: Any) -> Array:
+        return state[1]
 
 
 class ProjDiff(Host):
@@ -235,7 +420,7 @@ class ProjDiff(Host):
 
     def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
         w = self.world
-        return x0 + w.pinv @ (w.y - w.A @ x0) if w.sigma == 0 else x0
+        return x0 + self.back(w.y - w.A @ x0, 0) if w.sigma == 0 else self.expected(x0, taken=True)
 
     def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Any:
         w, a = self.world, self._levels()
@@ -254,13 +439,6 @@ class ProjDiff(Host):
 
     def output(self, state: Any) -> Array:
         return state[1]
-
-    def pack(self, state: Any) -> Array:
-        return np.concatenate(np.broadcast_arrays(*state[1:]))
-
-    def unpack(self, rows: Array) -> Any:
-        size = len(self.world.V)
-        return None, rows[:size], rows[size:]
 
 
 class ProjDiffSimple(ProjDiff):

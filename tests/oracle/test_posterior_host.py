@@ -1,7 +1,11 @@
 """The host `posterior` is affine on Gaussian priors, and its law goes to the posterior's as the steps become many.
 
 `path`: with the same draws the code and its equations give the same image. `law`: composed from the equations, its mean and its
-covariance are first order in the step away from the exact ones. `flow`: the code itself against the exact probability flow.
+covariance are first order in the step away from the exact ones.
+
+A run that draws x0 before every data step has the posterior's own law on any grid, if Sigma is exact and data are clean: given
+x_t of p(x_t | y), a draw of N(E[x0 | x_t], Sigma) moved onto the data in the metric of Sigma is one of p(x0 | x_t, y), and
+DDNM's step with eta = 1 is one of p(x_u | y), however long it is. The last step answers with the mean.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import numpy as np
 import pytest
 import torch
 
-from leader.methods import Posterior
+from leader.methods import DDNM, Posterior
 from leader.noise import SeededNoise
 from leader.operators import BicubicSR, Blur, Inpainting, LinearOperator, WalshHadamard, gaussian_kernel, random_mask
 from leader.plugins.ucdc import UCDC
@@ -155,23 +159,6 @@ def test_law_is_first_order_in_the_step_away_from_the_posterior(name: str, sigma
     assert means[2] < 1e-8 or halves(*means), means  # the mean itself is exact where start and steps are
 
 
-@pytest.mark.parametrize("sigma", SIGMAS)
-@pytest.mark.parametrize("name", OPERATORS)
-def test_flow_of_the_code_goes_to_that_of_the_posterior(name: str, sigma: float) -> None:
-    """For N(m, P) the probability flow takes x_T to m + P^(1/2) (abar P + 1 - abar)^(-1/2) (x_T - sqrt(abar) m)."""
-    mean, cov = posterior(name, sigma)
-    a = world(name, sigma).ab(TIMES - 1)
-    x = torch.randn(1, *SHAPE, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    whitened = power(a * cov + (1 - a) * np.eye(SIZE), -0.5) @ (x.reshape(-1, 1).numpy() - np.sqrt(a) * mean)
-    end = (mean + power(cov, 0.5) @ whitened)[:, 0]
-    errors = []
-    for steps in (30, 60, 120):
-        sampler = Sampler(prior(), Posterior(eta=0.0), (EXACT,), grid=grid(steps))
-        found = sampler.run(problem(name, sigma), x_T=x).images[0].reshape(-1).numpy()
-        errors.append(float(np.linalg.norm(found - end)))
-    assert errors[0] < 1e-5 if name == "blur" and sigma == 0 else halves(errors[0], errors[1], errors[2]), errors
-
-
 def test_it_gets_its_metric_by_itself_and_that_one_s_settings() -> None:
     sampler = Sampler(prior(), "posterior", (), 5, ucdc={"iterations": 3}, use_presets=False)
     plan = sampler.plan(problem("sr", SIGMA))
@@ -181,3 +168,47 @@ def test_it_gets_its_metric_by_itself_and_that_one_s_settings() -> None:
     given = Sampler(prior(), "posterior", ("ucpm", EXACT), 5).plan(problem("sr", SIGMA))
     assert [item.name for item in given.plugins] == ["ucpm", "ucdc"] and given.plugins[1] == EXACT
     assert Sampler(prior(), "ddnm", (), 5).plan(problem("sr", SIGMA)).plugins == ()
+
+
+FEW = (TIMES - 1, 800, 350, 120, -1)
+
+
+class Drawn(Host):
+    """DDNM with eta = 1 on clean data: x0 drawn, then conditioned on y by dense algebra."""
+
+    def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
+        w, ((_, cov, _),) = self.world, self.world.given(t)
+        gain = cov @ w.A.T @ np.linalg.pinv(w.A @ cov @ w.A.T, rcond=1e-12, hermitian=True)
+        x0 = hat if u < 0 else hat + self.settings["scatter"] * power(cov, 0.5) @ draw("scatter")
+        b = w.ab(u)
+        return np.sqrt(b) * (x0 + gain @ (w.y - w.A @ x0)) + np.sqrt(1 - b) * draw("step")
+
+
+class DrawnFromTheTruth(Drawn):
+    start = FromTheTruth.start
+
+
+@pytest.mark.parametrize("scatter", [0.4, 1.0])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_path_of_drawn_estimates(name: str, scatter: float) -> None:
+    source = SeededNoise(11, ("scatter",))
+
+    def draw(position: int, draw_name: str) -> Array:
+        return source([0], [position], draw_name, SHAPE).double().flatten().numpy()
+
+    plugin = UCDC(iterations=1000, visible=1e-12, floor=1e-8, scatter=scatter)
+    sampler = Sampler(prior(), DDNM(eta=1.0), (plugin,), grid=Grid(FEW), use_presets=False)
+    found = sampler.run(problem(name, 0.0), seed=11).images[0]
+    expected = walk(Drawn(world(name, 0.0, column=False), scatter=scatter), FEW, True, draw).image
+    assert np.abs(found.reshape(-1).numpy() - expected).max() < 1e-7
+
+
+@pytest.mark.parametrize("name", ["inpaint", "sr", "cs"])
+def test_law_is_the_posterior_s_in_four_steps(name: str) -> None:
+    mean, cov = posterior(name, 0.0)
+    w, a = world(name, 0.0), world(name, 0.0).ab(FEW[-2])
+    left = cov - a * cov @ np.linalg.solve(a * cov + (1 - a) * np.eye(SIZE), cov)  # Cov[x0 | x_t, y]
+    laws = {s: law(DrawnFromTheTruth(w, scatter=s, truth=(mean, cov)), FEW) for s in (0.0, 1.0)}
+    assert np.abs(laws[1.0][0] - mean[:, 0]).max() < 1e-9
+    assert np.abs(laws[1.0][1] - (cov - left)).max() < 1e-9
+    assert np.trace(laws[0.0][1]) < 0.5 * np.trace(cov - left), "means alone lose most of what there is to know"

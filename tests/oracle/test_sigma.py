@@ -1,14 +1,16 @@
-"""Sigma_t: closed forms, and the estimators against them, on white, correlated and mixture priors."""
+"""Sigma_t: closed forms, the estimators against them on white, correlated and mixture priors, and what they cost in a run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
+from leader import Grid, Result, Sampler, Step
 from leader.errors import LeaderError
 from leader.priors.ask import Ask
 from leader.priors.base import Prediction
@@ -27,6 +29,7 @@ from leader.uncertainty.estimators import (
     read_estimator,
 )
 from tests.oracle.cases import gaussian, mixture, states
+from tests.oracle.scenes import Scene, scene
 
 SHAPE = (1, 4, 5)
 PRIORS: dict[str, Callable[[], GaussianMixturePrior]] = {
@@ -35,18 +38,6 @@ PRIORS: dict[str, Callable[[], GaussianMixturePrior]] = {
     "four": lambda: gaussian("four", SHAPE),
     "mixture": lambda: mixture(SHAPE),
 }
-
-
-def jacobian(prior: GaussianMixturePrior, x: Tensor, t: Tensor) -> Tensor:
-    """d x0 / d x_t of one image by central differences, dense [N, N]."""
-    size, step = x.numel(), 1e-5
-    columns = []
-    for i in range(size):
-        bump = torch.zeros(size, dtype=torch.float64)
-        bump[i] = step
-        up, down = (prior.predict(x + sign * bump.reshape(x.shape), t).x0 for sign in (1, -1))
-        columns.append(((up - down) / (2 * step)).reshape(-1))
-    return torch.stack(columns, 1)
 
 
 @pytest.mark.parametrize("name", PRIORS)
@@ -59,23 +50,6 @@ def test_exact_estimator_equals_the_closed_form(name: str, t: int) -> None:
     assert prediction.variance is not None
     sigma = exact(Ask(prior), x, times, prediction, [0, 1])
     assert torch.allclose(sigma, prediction.variance, rtol=1e-8, atol=1e-10)
-
-
-@pytest.mark.parametrize("name", ["correlated", "mixture"])
-def test_hutchinson_converges_at_its_derived_rate(name: str) -> None:
-    """Each probe has variance sum_{j != i} J_ij^2 at pixel i; 64 probes stay within 5 standard errors everywhere."""
-    prior, t, probes = PRIORS[name](), torch.tensor([300]), 64
-    x = states(prior, 300, 1)
-    prediction = prior.predict(x, t)
-    assert prediction.variance is not None
-    sigma = Hutchinson(probes, window=1)(Ask(prior), x, t, prediction, [0])
-    matrix = jacobian(prior, x, t)
-    abar = prior.schedule.abar(300)
-    # z_i (J z)_i = J_ii + sum over j != i of z_i z_j J_ij.
-    spread = ((matrix**2).sum(1) - matrix.diagonal() ** 2).sqrt() * (1 - abar) / abar.sqrt()
-    error = (sigma - prediction.variance).reshape(-1).abs()
-    assert bool((error <= 5 * spread / probes**0.5 + 1e-9).all())
-    assert float(error.max()) > 0
 
 
 SMALL = (1, 9, 11)
@@ -161,18 +135,6 @@ def test_hutchinson_is_the_local_mean_of_probes_times_their_images(window: int) 
         assert isinstance(product, torch.Tensor)
         plain = ((1 - abar) / abar**0.5 * product).reshape(9, 11).double().numpy()
         assert np.allclose(found[row, 0].numpy(), window_mean(plain, window), rtol=1e-4, atol=1e-6)
-
-
-def test_probes_by_reverse_mode_are_those_of_forward_mode_where_the_derivative_is_symmetric() -> None:
-    prior, t = gaussian("correlated", SMALL), torch.tensor([300, 40])
-    x = states(prior, 300, 2)
-    prediction = prior.predict(x, t)
-    with recording(Ledger()) as ledger:
-        found = Hutchinson(3, window=3, reverse=True)(Ask(prior), x, t, prediction, [0, 1])
-    assert torch.allclose(found, Hutchinson(3, window=3)(Ask(prior), x, t, prediction, [0, 1]), rtol=1e-6, atol=1e-9)
-    assert not found.requires_grad
-    for row in (0, 1):
-        assert (ledger.rows[row].calls, ledger.rows[row].backwards, ledger.rows[row].jvps) == (1, 3, 0)
 
 
 def test_probes_by_reverse_mode_are_multiplied_by_the_transpose() -> None:
@@ -291,3 +253,48 @@ def test_an_estimator_is_told_by_its_settings_and_without_its_memory() -> None:
     with pytest.raises(LeaderError, match="estimator 'oracle'"):
         read_estimator({"name": "oracle"})
     assert (describe(None), describe("head"), describe(noise_energy)) == (None, "head", "noise_energy")
+
+
+ONE = Grid((250, -1))
+CLEAN, NOISY = (0.0, 0.0), (0.05, 0.05)
+
+
+def first(made: Scene, plugins: Any = ("ucpm",), method: str = "ddnm", **settings: Any) -> Step:
+    """The only step of a run from time 250."""
+    return next(Sampler(made.prior, method, plugins, grid=ONE, use_presets=False, **settings).iterate(made.problem, 3))
+
+
+def run(made: Scene, plugins: Any, steps: int = 50, method: str = "ddnm", **settings: Any) -> Result:
+    return Sampler(made.prior, method, plugins, steps, use_presets=False, **settings).run(made.problem, 3)
+
+
+def sigma_of(made: Scene, plugins: Any = (), **settings: Any) -> torch.Tensor:
+    sigma = first(made, plugins, **settings).sigma
+    assert sigma is not None
+    return sigma
+
+
+def test_sigma_is_that_of_the_estimator() -> None:
+    """Every estimator has its own Sigma, and no estimator means none, unless a plug-in needs it."""
+    made = scene("cs", CLEAN)
+    head = sigma_of(made, estimator="head")
+    assert torch.equal(sigma_of(made, estimator="auto"), head)
+    assert torch.equal(sigma_of(made, ("satp",), estimator=None), head)
+    for name in ("noise-energy", "hutchinson", "difference"):
+        assert float((sigma_of(made, estimator=name) - head).abs().max()) > 1e-3, name
+    step = first(made, (), estimator=None)
+    assert step.sigma is None and step.U is None
+    result = run(made, (), 4, estimator=None)
+    assert result.posterior_std is None and result.trace[0][0].U is None
+
+
+@pytest.mark.parametrize("method", ["ddnm", "dps", "sitcom"])
+def test_estimators_are_counted_apart(method: str) -> None:
+    """Sigma costs derivatives, no calls and no backward passes, and changes no picture by itself."""
+    made = scene("cs", NOISY)
+    settings = {"inner": 4} if method == "sitcom" else {}
+    plain = run(made, (), 5, method, estimator=None, **settings)
+    for estimator, probes, jvps in (("hutchinson", 1, 1), ("hutchinson", 3, 3), ("noise-energy", 1, 0), ("head", 1, 0)):
+        found = run(made, (), 5, method, estimator=estimator, probes=probes, **settings)
+        assert found.ledger.rows == {k: replace(row, jvps=5 * jvps) for k, row in plain.ledger.rows.items()}
+        assert torch.equal(plain.images, found.images)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from pathlib import Path
 from typing import Any
 
@@ -97,17 +96,3 @@ def test_the_ending_says_what_a_map_is_written_as(tmp_path: Path) -> None:
             assert image.format == kind and image.height > 12  # the legend lies below
     with pytest.raises(LeaderError, match="needs the picture"):
         figures.draw_map(tmp_path / "n.fade.png", spread)
-
-
-def test_without_matplotlib_the_advice_works_in_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def missing(name: str, *rest: Any, **more: Any) -> Any:
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(LeaderError, match=r"pip install '\.\[figures\]'"):
-        figures.draw_map(tmp_path / "m.pdf", np.zeros((8, 8), np.float32))
-    figures.draw_map(tmp_path / "m.png", np.zeros((8, 8), np.float32))  # which needs none

@@ -81,7 +81,7 @@ def test_sizes_are_judged_before_anything_is_decoded(tmp_path: Path, monkeypatch
     def decode(*_: object) -> None:
         raise AssertionError("it was decoded")
 
-    monkeypatch.setattr(heif.Still, "decode", decode)
+    monkeypatch.setattr("leader.pictures.heif.np.asarray", decode)
     monkeypatch.setattr("PIL.AvifImagePlugin.AvifImageFile.load", decode)
     for name in (path, tmp_path / "a.avif"):
         with pytest.raises(LeaderError, match="56 x 40 pixels; at most 2239"):

@@ -15,8 +15,8 @@ from PIL import Image, ImageCms
 from PIL.TiffImagePlugin import IFDRational
 
 from leader.pictures import Picture, from_pil, read_picture, write_picture
-from leader.pictures.exif import ASCII, LONGEST, UNDEFINED, Tag, block_of, read_block
-from leader.pictures.metadata import EXIF, MAIN, Metadata, Stamp, metadata_in
+from leader.pictures.exif import ASCII, LONGEST, UNDEFINED, Tag, block_of, directory_bytes, read_block
+from leader.pictures.metadata import EXIF, GPS, MAIN, Metadata, Stamp, metadata_in
 
 HOLDING = (".jpg", ".png", ".webp", ".tif", ".avif")
 STAMP = Stamp("leader 9.9", "Restored with leader 9.9: task sr.", '{"program":"leader 9.9"}')
@@ -197,7 +197,7 @@ def test_damaged_blocks_of_every_kind_never_raise() -> None:
         found = metadata_in(block)
         again = found.block(location=True, stamp=STAMP)
         assert again is not None and len(again) < 65_000
-        assert not read_block(again, MAIN, EXIF).damaged
+        assert read_block(again, MAIN, EXIF, GPS)[3]
 
 
 def test_an_avif_with_damaged_exif_is_read_without_it(tmp_path: Path) -> None:
@@ -210,3 +210,13 @@ def test_an_avif_with_damaged_exif_is_read_without_it(tmp_path: Path) -> None:
     bad = read_picture(tmp_path / "a.avif")
     np.testing.assert_array_equal(bad.pixels, good.pixels)
     assert good.metadata.main and bad.metadata.main == {} and "damaged" in bad.metadata.notes[0]
+
+
+def test_long_values_begin_at_even_bytes_and_are_whole() -> None:
+    values = {1: b"abcde", 2: b"abcdefg", 3: b"abcdef"}
+    made = directory_bytes({number: Tag(2, data) for number, data in values.items()}, 8)
+    assert struct.unpack_from("<H", made)[0] == 3
+    for place, (number, data) in enumerate(values.items()):
+        entry = struct.unpack_from("<HHII", made, 2 + 12 * place)
+        assert entry[:3] == (number, 2, len(data)) and entry[3] % 2 == 0
+        assert made[entry[3] - 8 :][: len(data)] == data

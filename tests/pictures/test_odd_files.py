@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import stat
 import struct
 import warnings
 from pathlib import Path
@@ -14,8 +16,11 @@ from PIL import Image, ImageCms
 
 from leader.errors import LeaderError
 from leader.forensics.noise.estimate import measure_noise
-from leader.pictures import from_pil, read_picture
+from leader.pictures import FORMATS, SUFFIXES, Picture, from_pil, list_pictures, read_picture, write_picture
+from leader.restoration.arguments import as_picture
+from leader.train.data import decode, open_photographs
 from tests.forensics.fields import colour, find_in, peppered
+from tests.pictures.test_pictures import header_only
 
 PICTURE = Image.fromarray(colour(96, 1))
 
@@ -49,11 +54,22 @@ def deep_planes() -> bytes:
     return head + places + np.arange(3 * side * side, dtype="<u2").tobytes()
 
 
+def animated_gif() -> bytes:
+    buffer = io.BytesIO()
+    frames = [Image.new("L", (16, 16), shade) for shade in (0, 255)]
+    frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:])
+    return buffer.getvalue()
+
+
 SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 REFUSED = {
     "twelve.jpg": (twelve_bits(), "starts as a JPEG file, but it is damaged or of an unsupported variant"),
     "floats.tif": (b"II*\0\x08\0\0\0\0\0", "starts as a TIFF file"),
     "planes.tif": (deep_planes(), "16-bit samples in a layout that cannot be read without loss"),
+    "empty.png": (b"", "is empty"),
+    "huge.png": (header_only(100_000, 100_000), "declares far too many pixels; at most"),
+    "large.png": (header_only(9_000, 9_000), "declares 9000 x 9000 pixels; at most"),
+    "moving.gif": (animated_gif(), "several frames"),
     "page.jpg": (b"<html>404</html>", "is not a picture in a known format"),
     "half.jpg": (jpeg(PICTURE)[:1500], "is damaged and cannot be decoded"),
     "cmyk.jpg": (jpeg(PICTURE.convert("CMYK")), "CMYK without a colour profile"),
@@ -68,6 +84,9 @@ def test_what_cannot_be_read_is_said_in_one_sentence(tmp_path: Path, name: str) 
     with pytest.raises(LeaderError) as error:
         read_picture(tmp_path / name)
     assert words in str(error.value) and str(error.value).endswith(".") and "\n" not in str(error.value)
+    for missing, said in ((tmp_path / "none.png", "no file"), (tmp_path, "folder")):
+        with pytest.raises(LeaderError, match=said):
+            read_picture(missing)
 
 
 READ: dict[str, tuple[str, dict[str, Any]]] = {
@@ -104,3 +123,106 @@ def test_nothing_but_black_white_and_two_greys_has_a_noise_level_without_a_warni
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert 0.3 < measure_noise(shades).sigma < 0.5
+
+
+def deep_grey(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """A ramp over the whole 16-bit range; returns its values in [0, 1]."""
+    values = np.linspace(0, 65535, 32 * 32).round().astype(np.uint16).reshape(32, 32)
+    Image.fromarray(values).save(path)
+    exact: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = values / 65535
+    return exact
+
+
+def test_16_bit_grey_has_the_same_values_in_restoration_and_training(tmp_path: Path) -> None:
+    exact = deep_grey(tmp_path / "ramp.png")
+    np.testing.assert_allclose(as_picture(tmp_path / "ramp.png").pixels[..., 0], exact, atol=1e-6)
+    trained = np.asarray(decode(tmp_path / "ramp.png")).astype(float) / 255
+    assert trained.shape == (32, 32, 3)
+    for channel in range(3):
+        assert np.abs(trained[..., channel] - exact).max() <= 0.5 / 255 + 1e-6
+    stored = open_photographs(tmp_path, tmp_path / "cache")["full"][0].astype(float) / 255
+    np.testing.assert_array_equal(stored, trained)
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "P", "LA", "1"])
+def test_8_bit_pictures_are_what_pillow_makes_of_them(tmp_path: Path, mode: str) -> None:
+    colours = Image.fromarray(np.random.default_rng(0).integers(0, 256, (16, 16, 3)).astype(np.uint8))
+    image = colours.quantize(32) if mode == "P" else colours.convert(mode)
+    image.save(tmp_path / "a.png")
+    with Image.open(tmp_path / "a.png") as opened:
+        expected = np.asarray(opened.convert("RGB"))
+    rgb = read_picture(tmp_path / "a.png").rgb()
+    assert rgb.mode == "RGB"
+    np.testing.assert_array_equal(np.asarray(rgb), expected)
+
+
+def test_training_sees_photographs_upright(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[274] = 6
+    Image.new("RGB", (30, 20)).save(tmp_path / "turned.jpg", exif=exif)
+    assert decode(tmp_path / "turned.jpg").size == (20, 30)
+
+
+def test_listing(tmp_path: Path) -> None:
+    assert (*FORMATS, ".heic", ".heif", ".hif") == SUFFIXES
+    for name in ("b.png", "a.JPG", "c.tiff", ".hidden.png", "notes.txt", "d.jp2"):
+        (tmp_path / name).write_bytes(b"x")
+    (tmp_path / "folder.png").mkdir()
+    os.mkfifo(tmp_path / "pipe.png")
+    assert [path.name for path in list_pictures(tmp_path)] == ["a.JPG", "b.png", "c.tiff", "d.jp2"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(LeaderError, match="No pictures"):
+        list_pictures(tmp_path / "empty")
+    with pytest.raises(LeaderError, match="no folder"):
+        list_pictures(tmp_path / "none")
+
+
+EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n%%EOF\n"
+
+
+@pytest.mark.parametrize("name", ["evil.jpg", "evil.eps", "evil.png"])
+def test_no_program_is_started_by_a_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Pillow's EPS reader asks the path for Ghostscript and runs it."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    program = tools / "gs"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    (tmp_path / name).write_bytes(EPS)
+    with pytest.raises(LeaderError, match="not a picture in a known format"):
+        read_picture(tmp_path / name)
+    assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.parametrize("kind", ["TGA", "PCX", "ICO", "SGI"])
+def test_formats_that_are_not_served_are_not_opened(tmp_path: Path, kind: str) -> None:
+    buffer = io.BytesIO()
+    Image.new("RGB", (16, 16)).save(buffer, kind)
+    (tmp_path / "a.png").write_bytes(buffer.getvalue())
+    with pytest.raises(LeaderError, match="known format"):
+        read_picture(tmp_path / "a.png")
+
+
+def test_pipes_and_devices_do_not_hang(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    for path in (tmp_path / "pipe.png", Path("/dev/zero"), Path("/dev/stdin")):
+        if path.exists() and not path.is_file():
+            with pytest.raises(LeaderError, match="pipe or a device"):
+                read_picture(path)
+
+
+def test_a_limit_of_pixels_can_be_given(tmp_path: Path) -> None:
+    Image.new("L", (40, 30)).save(tmp_path / "a.png")
+    assert read_picture(tmp_path / "a.png", 1200).size == (40, 30)
+    with pytest.raises(LeaderError, match="40 x 30 pixels; at most 1199"):
+        read_picture(tmp_path / "a.png", 1199)
+
+
+def test_a_picture_shows_itself(tmp_path: Path) -> None:
+    picture = Picture(np.full((6, 9, 3), 0.25, np.float32), np.ones((6, 9), np.float32), 16)
+    assert repr(picture) == "<Picture 9 x 6, RGB with alpha, 16 bits>"
+    with Image.open(io.BytesIO(picture._repr_png_())) as shown:
+        assert shown.size == (9, 6) and shown.getpixel((3, 2)) == (64, 64, 64, 255)
+    write_picture(tmp_path / "a.png", picture)
+    assert read_picture(tmp_path / "a.png").bits == 16

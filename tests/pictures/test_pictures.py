@@ -1,21 +1,28 @@
-"""Picture files: every format there and back, orientation, alpha, 16 bits, profiles; bad files in one sentence."""
+"""Picture files: every format there and back, orientation, alpha, 16 bits, profiles and wide colours; containers."""
 
 from __future__ import annotations
 
 import io
+import json
 import struct
 import subprocess
 import sys
+import zipfile
 import zlib
+from dataclasses import replace
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
-from PIL import Image, ImageCms
+from PIL import Image, ImageCms, ImageOps
 
 from leader.errors import LeaderError, UsageError
-from leader.pictures import FORMATS, Picture, check_format, from_pil, read_picture, write_picture
+from leader.pictures import FORMATS, Picture, check_format, container, from_pil, read_picture, write_picture
+from leader.pictures.container import Measurement, read_container, write_container
+from leader.pictures.picture import Floats
 
 LOSSY = (".jpg", ".jpeg", ".avif")
 
@@ -74,9 +81,8 @@ def test_foreign_16_bit_png_with_every_filter(tmp_path: Path) -> None:
     path = tmp_path / "foreign.png"
     path.write_bytes(png(samples, filters=[0, 1, 2, 3, 4]))
     np.testing.assert_array_equal(np.round(read_picture(path).pixels * 65535), samples.astype(int))
-    header, colour = path.read_bytes()[:33], b"tRNS" + struct.pack(">HHH", *samples[2, 1])  # this colour is transparent
-    hole = struct.pack(">I", 6) + colour + struct.pack(">I", zlib.crc32(colour))
-    path.write_bytes(header + hole + path.read_bytes()[33:])
+    hole = chunk(b"tRNS", struct.pack(">HHH", *samples[2, 1]))  # this colour is transparent
+    path.write_bytes(path.read_bytes()[:33] + hole + path.read_bytes()[33:])
     with pytest.raises(LeaderError, match="without loss"):
         read_picture(path)
 
@@ -96,19 +102,22 @@ def png(samples: NDArray[np.generic], filters: list[int]) -> bytes:
             paeth = min((left, up, corner), key=lambda v: abs(guess - v))
             coded.append((value - [0, left, up, (left + up) // 2, paeth][filters[index]]) % 256)
         body += bytes([filters[index], *coded])
-    header = struct.pack(">IIBBBBB", width, height, 16, 2, 0, 0, 0)
-    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(body)), (b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
-    )
+    return png_of(struct.pack(">IIBBBBB", width, height, 16, 2, 0, 0, 0), body)
+
+
+def png_of(header: bytes, body: bytes) -> bytes:
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(body)) + chunk(b"IEND", b"")
+
+
+def chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("deep", [False, True])
 def test_exif_orientation_is_applied(tmp_path: Path, orientation: int, deep: bool) -> None:
-    from PIL import ImageOps
-
-    image = Image.fromarray(np.random.default_rng(2).integers(0, 256, (6, 9, 3)).astype(np.uint8))
+    """To transparency too, as Pillow turns them."""
+    image = Image.fromarray(np.random.default_rng(2).integers(0, 256, (6, 9, 3 if deep else 4)).astype(np.uint8))
     exif = Image.Exif()
     exif[274] = orientation
     image.save(tmp_path / "turned.png", exif=exif)
@@ -117,12 +126,12 @@ def test_exif_orientation_is_applied(tmp_path: Path, orientation: int, deep: boo
     if deep:  # the same pixels in 16 bits, with the EXIF chunk carried over
         samples = (np.asarray(image).astype(np.uint16) * 257).astype(">u2")
         data = png(samples, [0] * 6)
-        chunk = exif.tobytes().removeprefix(b"Exif\0\0")
-        tag = struct.pack(">I", len(chunk)) + b"eXIf" + chunk + struct.pack(">I", zlib.crc32(b"eXIf" + chunk))
+        tag = chunk(b"eXIf", exif.tobytes().removeprefix(b"Exif\0\0"))
         (tmp_path / "turned.png").write_bytes(data[:33] + tag + data[33:])
     picture = read_picture(tmp_path / "turned.png")
     assert picture.bits == (16 if deep else 8)
-    np.testing.assert_array_equal(np.round(picture.pixels * 255), expected)
+    found = picture.pixels if picture.alpha is None else np.concatenate([picture.pixels, picture.alpha[..., None]], 2)
+    np.testing.assert_array_equal(np.round(found * 255), expected)
 
 
 def test_palette_grey_alpha_and_bilevel() -> None:
@@ -142,15 +151,6 @@ def test_palette_grey_alpha_and_bilevel() -> None:
     assert set(np.unique(from_pil(colours.convert("1")).pixels)) <= {0.0, 1.0}
 
 
-def test_profile_is_kept_and_follows_the_channels(tmp_path: Path) -> None:
-    icc = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-    for suffix, bits in ((".png", 8), (".png", 16), (".tif", 16), (".jpg", 8)):
-        picture = Picture(random_picture(3, False, bits).pixels, None, bits, icc)
-        write_picture(tmp_path / f"p{suffix}", picture)
-        assert read_picture(tmp_path / f"p{suffix}").icc == icc
-    assert picture.with_pixels(np.zeros((4, 4, 1), np.float32)).icc is None  # an RGB profile says nothing of grey
-
-
 def test_alpha_follows_the_size() -> None:
     alpha = np.linspace(0, 1, 8 * 10, dtype=np.float32).reshape(8, 10)
     picture = Picture(np.zeros((8, 10, 3), np.float32), alpha, 16)
@@ -159,54 +159,15 @@ def test_alpha_follows_the_size() -> None:
     assert np.diff(larger.alpha[16, 4:-4]).min() > 0, "no steps"
     means = larger.alpha.reshape(8, 4, 10, 4).mean((1, 3))
     assert np.abs(means - alpha)[1:-1, 1:-1].max() < 0.01
-
-
-def test_cmyk_needs_a_profile(tmp_path: Path) -> None:
-    Image.new("CMYK", (9, 9), (10, 200, 30, 0)).save(tmp_path / "a.jpg")
-    with pytest.raises(LeaderError, match="CMYK without a colour profile"):
-        read_picture(tmp_path / "a.jpg")
+    coloured = replace(picture, icc=ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
+    assert coloured.with_pixels(picture.pixels).icc == coloured.icc
+    assert coloured.with_pixels(picture.pixels[..., :1]).icc is None, "an RGB profile says nothing of grey"
+    hole = Picture(np.zeros((8, 10, 3), np.float32), np.round(alpha)).with_pixels(np.zeros((32, 40, 3), np.float32)).alpha
+    assert hole is not None and hole.min() == 0 and hole.max() == 1, "bicubic interpolation overshoots at the edge of a hole"
 
 
 def header_only(width: int, height: int) -> bytes:
-    body = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    chunks = [(b"IHDR", body), (b"IDAT", zlib.compress(b"\0" * 100)), (b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
-    )
-
-
-def truncated_jpeg() -> bytes:
-    buffer = io.BytesIO()
-    Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3)).astype(np.uint8)).save(buffer, "JPEG")
-    return buffer.getvalue()[:1500]
-
-
-def animated_gif() -> bytes:
-    buffer = io.BytesIO()
-    frames = [Image.new("L", (16, 16), shade) for shade in (0, 255)]
-    frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:])
-    return buffer.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "says"),
-    [
-        *(("text.png", b"this is no picture", "not a picture"), ("empty.png", b"", "is empty")),
-        *(("cut.jpg", truncated_jpeg(), "damaged"), ("huge.png", header_only(100_000, 100_000), "pixels; at most")),
-        *(("large.png", header_only(9_000, 9_000), "pixels; at most"), ("moving.gif", animated_gif(), "several frames")),
-    ],
-)
-def test_bad_files_in_one_sentence(tmp_path: Path, name: str, content: bytes, says: str) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(LeaderError, match=says):
-        read_picture(tmp_path / name)
-
-
-def test_missing_file_and_folder(tmp_path: Path) -> None:
-    with pytest.raises(LeaderError, match="no file"):
-        read_picture(tmp_path / "none.png")
-    with pytest.raises(LeaderError, match="folder"):
-        read_picture(tmp_path)
+    return png_of(struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0), b"\0" * 100)
 
 
 def test_what_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,3 +232,169 @@ def test_memory_that_runs_out_in_decoding_stays_what_it_is(
     monkeypatch.setattr("leader.pictures.reading._with_history", lambda *_: (_ for _ in ()).throw(MemoryError))
     with pytest.raises(MemoryError):
         read_picture(tmp_path / f"a.{suffix}")
+
+
+@pytest.mark.parametrize("suffix", [suffix for suffix, row in FORMATS.items() if row.side is not None])
+def test_the_longest_side_of_a_format(tmp_path: Path, suffix: str) -> None:
+    side, file = FORMATS[suffix].side, tmp_path / f"long{suffix}"
+    assert side is not None
+    write_picture(file, Picture(np.zeros((16, side, 3), np.float32)))
+    assert read_picture(file).size == (side, 16)
+    with pytest.raises(LeaderError, match=str(side)):
+        check_format(file, False, (16, side + 1))
+
+
+Pixels = np.ndarray[Any, np.dtype[np.float32]]
+
+
+def ramp(height: int = 6, width: int = 8, channels: int = 3) -> Pixels:
+    values = np.linspace(0, 1, height * width * channels, dtype=np.float32)
+    return values.reshape(height, width, channels)
+
+
+def test_a_container_keeps_every_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alpha = ramp(channels=1)[..., 0]
+    kernel = torch.tensor([[0.25, 0.75]], dtype=torch.float64)
+    written = Measurement("deblur", torch.rand(1, 3, 6, 8), (3, 6, 8), 0.07, {"kernel": kernel}, 16, alpha, b"profile")
+    write_container(tmp_path / "m.npz", written)
+    read = read_container(tmp_path / "m.npz")
+    assert (read.task, read.image_shape, read.sigma, read.bits, read.icc) == ("deblur", (3, 6, 8), 0.07, 16, b"profile")
+    assert torch.equal(read.y, written.y) and torch.equal(read.options["kernel"], kernel)
+    assert read.alpha is not None and np.array_equal(read.alpha, alpha)
+    with np.load(tmp_path / "m.npz") as arrays:  # others read these files too
+        about = json.loads(str(arrays["about"]))
+    assert about["image_shape"] == [3, 6, 8] and about["sigma"] == 0.07
+    write_container(tmp_path / "m.npz", replace(written, sigma=0.0, options={"indices": torch.tensor([3, 1])}))
+    clean = read_container(tmp_path / "m.npz")
+    assert clean.sigma == 0.0 and torch.equal(clean.options["indices"], torch.tensor([3, 1]))
+    assert clean.options["indices"].dtype == torch.int64
+    monkeypatch.setattr(np, "savez_compressed", _write_half)
+    with pytest.raises(LeaderError, match="could not be written"):
+        write_container(tmp_path / "m.npz", written)
+    assert read_container(tmp_path / "m.npz").sigma == 0.0, "whole or not at all"
+
+
+def _write_half(file: IO[bytes], **arrays: object) -> None:
+    file.write(b"half of it")
+    raise OSError(28, "No space left on device")
+
+
+def test_a_container_that_would_fill_the_memory_is_refused_before_it_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(container, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("it was unpacked"))
+    buffer = io.BytesIO()
+    np.save(buffer, np.zeros(5000, np.float32))
+    with zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("y.npy", buffer.getvalue())
+    with pytest.raises(LeaderError, match="would unpack to 20128 bytes"):
+        read_container(tmp_path / "bomb.npz")
+
+
+def test_samples_are_rounded_in_8_and_in_16_bits(tmp_path: Path) -> None:
+    value = np.float32(0.4999)
+    pixels = np.full((2, 2, 3), value, np.float32)
+    write_picture(tmp_path / "8.png", Picture(pixels))
+    assert np.asarray(Image.open(tmp_path / "8.png")).flat[0] == round(float(value) * 255) == 127
+    almost = np.full((2, 2, 3), 199.8 / 255, np.float32)
+    assert np.asarray(Picture(almost).to_pil()).flat[0] == 200 == np.asarray(Picture(almost).rgb()).flat[0]
+    write_picture(tmp_path / "8.tif", Picture(almost))
+    assert np.asarray(Image.open(tmp_path / "8.tif")).flat[0] == 200
+    deep = np.full((2, 2, 3), 30000.7 / 65535, np.float32)
+    write_picture(tmp_path / "16.png", Picture(deep, bits=16))
+    assert read_picture(tmp_path / "16.png").pixels.flat[0] == pytest.approx(30001 / 65535, abs=1e-7)
+
+
+def test_a_container_holds_one_measurement(tmp_path: Path) -> None:
+    write_container(tmp_path / "two.npz", Measurement("denoise", torch.zeros(2, 1, 8, 8), (1, 8, 8), 0.1))
+    with pytest.raises(LeaderError, match="y has shape"):
+        read_container(tmp_path / "two.npz")
+
+
+def test_values_beyond_the_range_are_held_when_a_picture_is_written(tmp_path: Path) -> None:
+    loud = Picture(np.array([[[-0.5], [1.5], [0.5]]], np.float32).repeat(8, 0))
+    for name, bits, half in (("a.png", 8, 128 / 255), ("b.png", 16, 32768 / 65535)):
+        write_picture(tmp_path / name, replace(loud, bits=bits))
+        found = read_picture(tmp_path / name)
+        np.testing.assert_allclose(found.pixels[0, :, 0], [0, 1, half], atol=1e-6)
+
+
+@pytest.mark.parametrize("wrong", ['"image_shape": [3, Infinity, 8]', '"bits": Infinity', '"image_shape": [1e400, 8, 8]'])
+def test_numbers_without_end_in_a_container_are_told(wrong: str, tmp_path: Path) -> None:
+    write_container(tmp_path / "m.npz", Measurement("denoise", torch.zeros(1, 1, 8, 8), (1, 8, 8), 0.1))
+    with np.load(tmp_path / "m.npz") as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    name = wrong.partition(":")[0].strip('"')
+    about = json.loads(str(arrays["about"]))
+    arrays["about"] = np.array(json.dumps({key: value for key, value in about.items() if key != name})[:-1] + f", {wrong}}}")
+    np.savez(tmp_path / "m.npz", **arrays)
+    with pytest.raises(LeaderError, match="missing or wrong entries"):
+        read_container(tmp_path / "m.npz")
+
+
+ADOBE_RGB = ((0.60974, 0.31111, 0.01947), (0.20528, 0.62567, 0.06087), (0.14919, 0.06322, 0.74457))
+"""Red, green and blue of Adobe RGB (1998), adapted to D50, as its profile gives them."""
+DISPLAY_P3 = ((0.51512, 0.24120, -0.00105), (0.29198, 0.69225, 0.04189), (0.15710, 0.06657, 0.78407))
+"""Those of Display P3."""
+
+
+def rgb_profile(primaries: tuple[tuple[float, float, float], ...], gamma: float = 2.2) -> bytes:
+    """An ICC profile, version 2, of a display with these primaries."""
+
+    def fixed(value: float) -> bytes:
+        return struct.pack(">i", round(value * 65536))
+
+    def xyz(values: tuple[float, ...]) -> bytes:
+        return b"XYZ \0\0\0\0" + b"".join(map(fixed, values))
+
+    curve = b"curv\0\0\0\0" + struct.pack(">IHH", 1, round(gamma * 256), 0)
+    text = b"by hand\0"
+    described = b"desc\0\0\0\0" + struct.pack(">I", len(text)) + text + b"\0" * 79
+    described += b"\0" * (-len(described) % 4)
+    tags = {b"desc": described, b"cprt": b"text\0\0\0\0none\0\0\0\0", b"wtpt": xyz((0.9642, 1.0, 0.8249))}
+    tags |= {name: xyz(values) for name, values in zip((b"rXYZ", b"gXYZ", b"bXYZ"), primaries, strict=True)}
+    tags |= dict.fromkeys((b"rTRC", b"gTRC", b"bTRC"), curve)
+    begin = 128 + 4 + 12 * len(tags)
+    table, body = struct.pack(">I", len(tags)), b""
+    for name, content in tags.items():
+        table += name + struct.pack(">II", begin + len(body), len(content))
+        body += content
+    header = struct.pack(">I4sI4s4s4s", begin + len(body), b"none", 0x02400000, b"mntr", b"RGB ", b"XYZ ")
+    header += struct.pack(">6H4s", 2024, 1, 1, 0, 0, 0, b"acsp") + b"\0" * 28
+    header += b"".join(map(fixed, (0.9642, 1.0, 0.8249))) + b"\0" * 48
+    return header + table + body
+
+
+PROFILES = {"Adobe RGB": rgb_profile(ADOBE_RGB), "Display P3": rgb_profile(DISPLAY_P3)}
+
+
+def shown(path: Path) -> Floats:
+    """What a viewer that knows colour profiles shows of a file: [H, W, 3] of sRGB."""
+    with Image.open(path) as image:
+        icc, rgb = image.info.get("icc_profile"), image.convert("RGB")
+    if icc:
+        profile = ImageCms.ImageCmsProfile(io.BytesIO(icc))
+        converted = ImageCms.profileToProfile(rgb, profile, ImageCms.createProfile("sRGB"))
+        assert converted is not None
+        rgb = converted
+    return np.asarray(rgb, dtype=np.float32)
+
+
+@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("suffix", [".png", ".jpg", ".webp", ".tif", ".avif", ".bmp", ".ppm", ".jp2"])
+def test_colours_are_shown_as_before(tmp_path: Path, suffix: str, name: str) -> None:
+    """To within rounding and a lossy format's error; taken for sRGB, the same numbers would be 20 grey levels away."""
+    steps = np.linspace(40, 200, 32).astype(np.uint8)
+    ramp = np.stack([np.tile(steps, (32, 1)), np.tile(steps[:, None], (1, 32)), np.full((32, 32), 90, np.uint8)], -1)
+    Image.fromarray(ramp).save(tmp_path / "in.png", icc_profile=PROFILES[name])
+    before = shown(tmp_path / "in.png")
+    assert np.abs(before - ramp).max() > 20
+    write_picture(tmp_path / f"out{suffix}", read_picture(tmp_path / "in.png"))
+    assert np.abs(shown(tmp_path / f"out{suffix}") - before).mean() < 1.5
+
+
+def test_a_profile_that_nobody_can_apply_changes_nothing(tmp_path: Path) -> None:
+    pixels = np.random.default_rng(0).random((8, 8, 3)).astype(np.float32)
+    write_picture(tmp_path / "out.bmp", Picture(pixels, icc=b"\0" * 16 + b"RGB " + b"\0" * 200))
+    assert np.abs(np.asarray(Image.open(tmp_path / "out.bmp")) / 255 - pixels).max() < 0.003

@@ -13,7 +13,7 @@ from leader import Grid, LeaderError, Sampler
 from leader.noise import SeededNoise
 from leader.plugins import Opposed
 from leader.priors.gaussian import GaussianPrior, stationary
-from tests.plugins.test_start import OPERATORS, SHAPE, problem_of
+from tests.plugins.test_informed import OPERATORS, SHAPE, problem_of
 
 GRID = Grid((900, 700, 500, 400, 300, 200, 100, 50, -1))
 

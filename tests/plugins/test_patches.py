@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from leader import LeaderError, Problem, Sampler
+from leader import Problem, Sampler
 from leader.operators import Denoising, Inpainting
 from leader.operators.pointwise import box_mask
 from leader.plugins import Patches
@@ -89,12 +89,6 @@ def test_images_of_a_batch_have_holes_of_their_own_and_other_measurements_none()
         assert torch.equal(answers[row], alone) and not torch.equal(alone, both.y[row])
     noisy = Problem.internal(truth[None], Denoising((3, 72, 96)), 0.1)
     assert torch.equal(Patches().conclude(truth[None], noisy), truth[None])
-
-
-def test_settings_that_mean_nothing_are_refused() -> None:
-    for wrong in ({"wide": 0}, {"share": 0.0}, {"share": 1.5}, {"guess": 0.0}, {"fine_guess": -1.0}):
-        with pytest.raises(LeaderError):
-            Patches(**wrong)
 
 
 def test_where_no_patch_is_known_whole_at_half_the_size_the_network_answer_stays() -> None:

@@ -9,10 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-import pytest
-
-from leader.errors import LeaderError
-
 SECONDS, BYTES = 20, 1 << 30
 
 
@@ -34,10 +30,3 @@ def bounded() -> Iterator[None]:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-
-
-def sentence(error: pytest.ExceptionInfo[LeaderError]) -> str:
-    """The text of an error, checked to be one sentence of bearable length."""
-    text = str(error.value)
-    assert text.endswith((".", "?")) and ". " not in text.replace("..", "") and "\n" not in text and len(text) < 600
-    return text

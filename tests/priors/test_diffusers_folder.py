@@ -1,8 +1,9 @@
-"""Folders written by diffusers: x0 equal to what diffusers' own scheduler makes of the same network."""
+"""Folders and objects of diffusers: x0 equal to what its own scheduler makes of the same network."""
 
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,26 +11,27 @@ import pytest
 import torch
 from tools.fuzz.seeds import TINY_UNET
 
-from leader.errors import LeaderError
+import leader
 from leader.priors.adapters import NetworkPrior
 from leader.priors.loading import load_prior
 from leader.priors.tiling import PaddedPrior, TiledPrior
-from tests.priors.limits import sentence
+from tests.cheap_prior import photograph
+from tests.sentences import refusal
 
 diffusers = pytest.importorskip("diffusers")
 
 
-def write(folder: Path, *, pipeline: bool = True, channels: int = 3, scheduler: bool = True, **settings: Any) -> Any:
-    """A tiny network and its scheduler, saved by diffusers; returns both."""
+def make_unet(sample_size: Any = 16, channels: int = 3, **settings: Any) -> Any:
     torch.manual_seed(0)
-    unet = diffusers.UNet2DModel(
-        sample_size=settings.pop("sample_size", 16),
-        in_channels=channels,
-        out_channels=settings.pop("out_channels", channels),
-        **TINY_UNET,
-        num_class_embeds=settings.pop("classes", None),
-        **settings.pop("network", {}),
-    )
+    settings = {"out_channels": channels, **TINY_UNET, **settings}
+    return diffusers.UNet2DModel(sample_size=sample_size, in_channels=channels, **settings)
+
+
+def write(
+    folder: Path, *, pipeline: bool = True, scheduler: bool = True, network: dict[str, Any] | None = None, **settings: Any
+) -> Any:
+    """A tiny network and its scheduler, saved by diffusers; returns both."""
+    unet = make_unet(**(network or {}))
     table = diffusers.DDPMScheduler(clip_sample=False, **settings)
     unet.save_pretrained(folder / "unet" if pipeline else folder)
     if scheduler:
@@ -73,8 +75,8 @@ def test_both_layouts_and_old_tensor_names(tmp_path: Path) -> None:
 
 
 def test_sizes_precision_tangents_and_learned_variance(tmp_path: Path) -> None:
-    write(tmp_path / "tied", out_channels=6, variance_type="learned_range")
-    write(tmp_path / "free", sample_size=None, channels=1)
+    write(tmp_path / "tied", network={"out_channels": 6}, variance_type="learned_range")
+    write(tmp_path / "free", network={"sample_size": None, "channels": 1})
     tied, free = load_prior(tmp_path / "tied"), load_prior(tmp_path / "free")
     assert isinstance(tied, TiledPrior) and tied.source == "learned" and isinstance(free, PaddedPrior)
     x, t = torch.randn(1, 3, 19, 23), torch.tensor([100])
@@ -92,17 +94,14 @@ def test_sizes_precision_tangents_and_learned_variance(tmp_path: Path) -> None:
 
 
 def test_options_replace_what_the_folder_says(tmp_path: Path) -> None:
-    write(tmp_path, classes=3, scheduler=False)
+    write(tmp_path, network={"num_class_embeds": 3}, scheduler=False)
     prior = load_prior(tmp_path, whole=True, schedule="cosine", predicts="x0", size=32, label=1)
     assert isinstance(prior, NetworkPrior)
     assert prior.predicts == "x0" and prior.size == (32, 32) and prior.name == tmp_path.name
     assert prior.predict(torch.zeros(1, 3, 32, 32), torch.tensor([4])).x0.shape == (1, 3, 32, 32)
 
 
-def refused(folder: Path | str, **options: Any) -> str:
-    with pytest.raises(LeaderError) as error:
-        load_prior(folder, **options)
-    return sentence(error)
+refused = partial(refusal, load_prior)
 
 
 def edit(file: Path, **values: Any) -> None:
@@ -112,27 +111,25 @@ def edit(file: Path, **values: Any) -> None:
 def test_folders_that_cannot_serve(tmp_path: Path) -> None:
     write(tmp_path / "a", scheduler=False)
     assert "has no noise schedule" in refused(tmp_path / "a")
-    write(tmp_path / "b", classes=3)
+    write(tmp_path / "b", network={"num_class_embeds": 3})
     assert "class-conditional" in refused(tmp_path / "b")
     write(tmp_path / "c")
     table, config = tmp_path / "c/scheduler/scheduler_config.json", tmp_path / "c/unet/config.json"
-    edit(table, rescale_betas_zero_snr=True)
-    assert "without signal" in refused(tmp_path / "c")
-    edit(table, rescale_betas_zero_snr=False, beta_schedule="sigmoid")
-    assert "'sigmoid'" in refused(tmp_path / "c")
-    edit(table, beta_schedule="linear", prediction_type="flow")
-    assert "prediction type" in refused(tmp_path / "c")
-    edit(table, prediction_type="epsilon")
-    edit(config, block_out_channels=[8, 16])
-    assert "does not hold the tensors" in refused(tmp_path / "c")
-    edit(config, _class_name="UNet2DConditionModel")
-    assert "UNet2DConditionModel" in refused(tmp_path / "c")
+    assert "option of a diffusers folder" in refused(tmp_path / "c", heads=2)
+    for file, values, told in (
+        (table, {"rescale_betas_zero_snr": True}, "without signal"),
+        (table, {"rescale_betas_zero_snr": False, "beta_schedule": "sigmoid"}, "'sigmoid'"),
+        (table, {"beta_schedule": "linear", "prediction_type": "flow"}, "prediction type"),
+        (config, {"block_out_channels": [8, 16]}, "prediction type"),  # the scheduler is read first
+        (table, {"prediction_type": "epsilon"}, "does not hold the tensors"),
+        (config, {"_class_name": "UNet2DConditionModel"}, "UNet2DConditionModel"),
+    ):
+        edit(file, **values)
+        assert told in refused(tmp_path / "c")
     config.write_text("{")
     assert "not valid JSON" in refused(tmp_path / "c")
-    write(tmp_path / "d")
-    assert "option of a diffusers folder" in refused(tmp_path / "d", heads=2)
-    (tmp_path / "d/unet/diffusion_pytorch_model.safetensors").unlink()
-    assert "holds no weights" in refused(tmp_path / "d")
+    (tmp_path / "b/unet/diffusion_pytorch_model.safetensors").unlink()
+    assert "holds no weights" in refused(tmp_path / "b")
 
 
 def test_the_hub_is_asked_only_by_its_prefix_and_says_so(
@@ -165,3 +162,34 @@ def test_a_learned_embedding_must_know_every_time_of_the_schedule(tmp_path: Path
     assert "has 10 times, its schedule 1000" in refused(tmp_path / "10")
     assert load_prior(tmp_path / "1000", whole=True).size == (16, 16)
     assert load_prior(tmp_path / "10", whole=True, schedule={"type": "linear", "steps": 10}).size == (16, 16)
+
+
+FLAT: dict[str, Any] = {"sample_size": (16, 24)}
+
+
+@pytest.mark.parametrize("kind", ["DDPM", "DDIM"])
+def test_a_pipeline_is_a_prior(kind: str) -> None:
+    scheduler = getattr(diffusers, f"{kind}Scheduler")(num_train_timesteps=500, beta_schedule="squaredcos_cap_v2")
+    pipeline = getattr(diffusers, f"{kind}Pipeline")(unet=make_unet(**FLAT), scheduler=scheduler)
+    prior = load_prior(pipeline, whole=True)
+    x, t = torch.randn(2, 3, 16, 24), torch.tensor([50, 411])
+    raw = pipeline.unet(x, t).sample
+    assert torch.allclose(prior.predict(x, t).eps, raw, atol=1e-5) and len(prior.schedule) == 500
+    assert torch.allclose(prior.schedule.abar(t), scheduler.alphas_cumprod[t].double(), atol=1e-5)
+    restored = leader.restore(photograph(20, 28), "denoise", sigma=0.1, prior=pipeline, steps=3, method="ddnm", check=False)
+    assert restored.array.shape == (20, 28, 3), "other sizes are tiled"
+
+
+def test_a_network_comes_with_its_scheduler() -> None:
+    network, scheduler = make_unet(**FLAT), diffusers.DDPMScheduler(prediction_type="v_prediction")
+    prior = load_prior(network, scheduler=scheduler, whole=True)
+    x, t = torch.randn(1, 3, 16, 24), torch.tensor([300])
+    level = prior.schedule.level(t, x)
+    with torch.no_grad():
+        v = network(x, t).sample
+        assert torch.allclose(prior.predict(x, t).x0, level.signal * x - level.noise * v, atol=1e-5)
+    assert len(load_prior(network, schedule={"type": "linear", "steps": 40}, whole=True).schedule) == 40
+    assert "scheduler" in refusal(load_prior, network)
+    assert "DDPM and DDIM" in refusal(
+        load_prior, diffusers.AutoencoderKL(block_out_channels=(4,), norm_num_groups=4), scheduler=scheduler
+    )

@@ -12,10 +12,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from leader.errors import LeaderError
 from leader.priors.loading import load_prior
-from tests.priors.limits import bounded, sentence
+from tests.priors.limits import bounded
 from tests.priors.test_diffusers_folder import edit, write
+from tests.sentences import refusal
 
 diffusers = pytest.importorskip("diffusers")
 
@@ -38,9 +38,8 @@ def folder(good: Path, tmp_path: Path) -> Path:
 
 
 def refused(folder: Path, **options: Any) -> str:
-    with bounded(), pytest.raises(LeaderError) as error:
-        load_prior(folder, **options)
-    return sentence(error)
+    with bounded():
+        return refusal(load_prior, folder, **options)
 
 
 NETWORKS: list[tuple[dict[str, Any], str]] = [

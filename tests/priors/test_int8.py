@@ -12,12 +12,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import functional as F
 
-from leader import LeaderError, Problem, Sampler, load_prior, operators
+from leader import load_prior
 from leader.priors import int8
 from leader.priors.int8 import Int8Conv, int8_file, is_exact, load_int8
 from leader.priors.pyramid import PyramidPrior, embedded_file
 from leader.train.int8 import STRIDE, carry_errors, fit_layer
 from tests.cheap_prior import photograph
+from tests.sentences import refusal
 
 needs_int8 = pytest.mark.skipif(not is_exact(), reason="torch has no exact convolution of bytes on this processor")
 
@@ -79,14 +80,6 @@ def test_a_rounded_network_is_close_for_every_body_and_size(channels: int) -> No
         assert torch.equal(pair.x0[1:], found.x0) and torch.equal(pair.variance[1:], found.variance)  # type: ignore[index]
 
 
-@needs_int8
-def test_a_run_gives_the_same_bits_again() -> None:
-    problem = Problem.simulate(photograph(32, 48)[None], operators.AveragePoolSR((3, 32, 48), 2), 0.02, seed=1)
-    runs = [Sampler(load_prior(dtype="mixed-int8"), "ddnm", (), 6).run(problem, 3).images for _ in range(2)]
-    plain = Sampler("embedded", "ddnm", (), 6).run(problem, 3).images
-    assert torch.equal(*runs) and 0 < float((runs[0] - plain).abs().mean()) < 0.01
-
-
 def test_carried_errors_beat_the_nearest_numbers() -> None:
     generator = torch.Generator().manual_seed(5)
     inputs = torch.rand(20, 400, dtype=torch.float64, generator=generator) + 3 * torch.rand(
@@ -131,11 +124,9 @@ def test_a_file_that_does_not_fit_is_rejected(tmp_path: Path) -> None:
     ]
     for tensors, words, message in bad:
         save_file(tensors, file, words)
-        with pytest.raises(LeaderError, match=message):
-            load_int8(prior, weights)
+        assert message in refusal(load_int8, prior, weights)
     file.write_bytes(b"nothing")
-    with pytest.raises(LeaderError, match="cannot be read"):
-        load_int8(prior, weights)
+    assert "cannot be read" in refusal(load_int8, prior, weights)
 
 
 def int8_digest() -> str:

@@ -36,23 +36,11 @@ def randomised(network: nn.Module, seed: int = 0) -> nn.Module:
     return network.eval().requires_grad_(False)
 
 
-DDPM_RES = {
-    "norm1": "norm1",
-    "conv1": "conv1",
-    "temb_proj": "time_emb_proj",
-    "norm2": "norm2",
-    "conv2": "conv2",
-    "nin_shortcut": "conv_shortcut",
-}
+DDPM_RES = {name: name for name in ("norm1", "conv1", "norm2", "conv2")}
+DDPM_RES |= {"temb_proj": "time_emb_proj", "nin_shortcut": "conv_shortcut"}
 DDPM_ATTENTION = {"norm": "group_norm", "q": "to_q", "k": "to_k", "v": "to_v", "proj_out": "to_out.0"}
-ADM_RES = {
-    "in_layers.0": "norm1",
-    "in_layers.2": "conv1",
-    "emb_layers.1": "time_emb_proj",
-    "out_layers.0": "norm2",
-    "out_layers.3": "conv2",
-    "skip_connection": "conv_shortcut",
-}
+ADM_RES = {"in_layers.0": "norm1", "in_layers.2": "conv1", "out_layers.0": "norm2", "out_layers.3": "conv2"}
+ADM_RES |= {"emb_layers.1": "time_emb_proj", "skip_connection": "conv_shortcut"}
 
 
 def rename(name: str, source: str, target: str, table: dict[str, str]) -> str | None:
@@ -205,15 +193,13 @@ def adm_twin(config: ADMConfig, state: dict[str, Tensor]) -> nn.Module:
 GUIDED = ADMConfig(32, (1, 2, 2), 1, (1, 2), out_channels=6, head_channels=16)
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        GUIDED,
-        replace(GUIDED, new_attention_order=True),
-        replace(GUIDED, scale_shift=False, resblock_resampling=False, blocks=2, attention=(1,)),
-    ],
-    ids=["guided", "new order", "improved"],
+BOTH = pytest.mark.parametrize(
+    "make", [lambda: ADM(GUIDED), lambda: DDPM(DDPMConfig(32, (1, 2), 1, (1,)))], ids=["adm", "ddpm"]
 )
+IMPROVED = replace(GUIDED, scale_shift=False, resblock_resampling=False, blocks=2, attention=(1,))
+
+
+@pytest.mark.parametrize("config", [GUIDED, replace(GUIDED, new_attention_order=True), IMPROVED])
 def test_adm_equals_diffusers(config: ADMConfig) -> None:
     ours = randomised(ADM(config))
     assert detect_config(ours.state_dict(), "") == drop_untold_settings(config)
@@ -232,7 +218,7 @@ def test_heads_by_number_and_by_width_agree_where_they_mean_the_same() -> None:
     assert not torch.allclose(by_width(x, t), one(x, t), atol=1e-3)
 
 
-@pytest.mark.parametrize("make", [lambda: ADM(GUIDED), lambda: DDPM(DDPMConfig(32, (1, 2), 1, (1,)))], ids=["adm", "ddpm"])
+@BOTH
 def test_forward_mode_equals_a_difference_quotient(make: Any) -> None:
     network = randomised(make()).double()
     x, z = torch.randn(2, 1, 3, 16, 16, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
@@ -248,7 +234,7 @@ def test_forward_mode_equals_a_difference_quotient(make: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("make", [lambda: ADM(GUIDED), lambda: DDPM(DDPMConfig(32, (1, 2), 1, (1,)))], ids=["adm", "ddpm"])
+@BOTH
 def test_half_precision_is_close(make: Any, dtype: torch.dtype) -> None:
     network = randomised(make())
     assert isinstance(network, (ADM, DDPM))

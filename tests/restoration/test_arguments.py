@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 from leader.errors import LeaderError, UsageError
-from leader.operators import gaussian_kernel, motion_kernel, random_mask
+from leader.operators import disk_kernel, gaussian_kernel, line_kernel, motion_kernel, random_mask
 from leader.restoration.arguments import Exactly, as_kernel, as_mask, as_picture, as_seed, as_sigma, gaussian_std
 
 
@@ -31,7 +31,8 @@ def test_absurd_noise_levels(sigma: Any, says: str) -> None:
         as_sigma(sigma)
 
 
-def test_noise_levels_that_are_fine() -> None:
+def test_noise_levels_and_seeds_that_are_fine() -> None:
+    assert as_seed(2**63 - 1) == 2**63 - 1 and as_seed(np.int64(3)) == 3
     assert as_sigma("0.05") == 0.05 and as_sigma(0) == 0 and as_sigma(1) == 1
     assert f"{as_sigma(-0.0):.1f}" == "0.0"
 
@@ -42,10 +43,6 @@ def test_absurd_seeds(seed: Any) -> None:
         as_seed(seed)
 
 
-def test_seeds_that_are_fine() -> None:
-    assert as_seed(2**63 - 1) == 2**63 - 1 and as_seed(np.int64(3)) == 3
-
-
 @pytest.mark.parametrize(
     ("kernel", "says"),
     [
@@ -54,6 +51,8 @@ def test_seeds_that_are_fine() -> None:
         *(("motion:1e30", "integer from 0"), ("motion:" + "9" * 5000, "integer from 0"), ("motion:x", "integer from 0")),
         *((np.ones((1026, 1)), "at most 1025 x 1025"), (np.array([["a"]]), "must hold numbers")),
         *((np.array([[{}]], dtype=object), "must hold numbers"), (np.ones(3), "table of numbers")),
+        *((words, "pixels|number was expected") for words in ("disk:", "disk:0", "disk:-1", "disk:1e9", "line:x", "line:9:")),
+        *((words, "pixels|number was expected") for words in ("line:9:up", "line:1e6:0")),
         *((np.array([[np.inf]]), "NaN or infinite"), ("gausian:2.5", "Unknown kernel .* gaussian:STD"), ("", "Unknown kernel")),
     ],
 )
@@ -62,9 +61,9 @@ def test_absurd_kernels(kernel: Any, says: str) -> None:
         as_kernel(kernel)
 
 
-@pytest.mark.parametrize("image", [None, b"P5", 3, Path(__file__).open, {"a": 1}])
+@pytest.mark.parametrize("image", [None, b"P5", 3, Path(__file__).open, {"a": 1}, [Path("a.png"), "b.png"]])
 def test_what_is_no_picture_is_named(image: Any) -> None:
-    with pytest.raises(UsageError, match=f"array or tensor; found {type(image).__name__}"):
+    with pytest.raises(UsageError, match="list of 2" if isinstance(image, list) else f"tensor; found {type(image).__name__}"):
         as_picture(image)
 
 
@@ -74,8 +73,11 @@ def test_tensors_of_a_dtype_unknown_to_numpy_are_read() -> None:
 
 
 def test_kernels_by_words() -> None:
-    torch.testing.assert_close(as_kernel("gaussian:2.5"), gaussian_kernel(2.5), rtol=0, atol=0)
-    torch.testing.assert_close(as_kernel("motion:3"), motion_kernel(3), rtol=0, atol=0)
+    for words, kernel in (
+        *(("gaussian:2.5", gaussian_kernel(2.5)), ("motion:3", motion_kernel(3)), ("disk:2.5", disk_kernel(2.5))),
+        *(("line:9:30", line_kernel(9, 30)), ("line:9", line_kernel(9, 0))),
+    ):
+        assert torch.equal(as_kernel(words), kernel)
     assert as_kernel("gaussian:128").shape == (1025, 1025)
     assert gaussian_std("gaussian:2.5") == 2.5
     with pytest.raises(UsageError, match="gaussian:STD"):
@@ -151,6 +153,19 @@ def test_damaged_numpy_files(tmp_path: Path, content: bytes, what: str) -> None:
     assert len(str(caught.value).splitlines()) == 1
 
 
+@pytest.mark.parametrize(("name", "content"), [("a.txt", b"1 2\n3 x\n"), ("a.csv", b"1,2\n3\n"), ("a.txt", b"1 2 \xe4\n")])
+def test_text_that_is_no_table(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(LeaderError, match="table of numbers"):
+        as_kernel(tmp_path / name)
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(LeaderError):
+        as_kernel(tmp_path / name)
+    os.mkfifo(tmp_path / "b.txt")
+    with pytest.raises(LeaderError, match="pipe"):
+        as_kernel(tmp_path / "b.txt")
+
+
 def test_huge_files_are_refused_by_their_size(tmp_path: Path) -> None:
     with (tmp_path / "a.txt").open("wb") as file:
         file.truncate(200_000_000)  # sparse: 10^7 numbers and more
@@ -159,22 +174,6 @@ def test_huge_files_are_refused_by_their_size(tmp_path: Path) -> None:
     np.save(tmp_path / "b.npy", np.zeros((1100, 1100), np.float32))
     with pytest.raises(LeaderError, match="1100 x 1100 numbers, too many"):
         as_kernel(tmp_path / "b.npy")
-
-
-@pytest.mark.parametrize(("name", "text"), [("a.txt", "1 2\n3 x\n"), ("a.csv", "1,2\n3\n"), ("a.txt", "")])
-def test_text_that_is_no_table(tmp_path: Path, name: str, text: str) -> None:
-    (tmp_path / name).write_text(text)
-    with pytest.raises(LeaderError):
-        as_kernel(tmp_path / name)
-
-
-def test_latin_1_text_and_pipes(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"1 2 \xe4\n")
-    with pytest.raises(LeaderError, match="table of numbers"):
-        as_kernel(tmp_path / "a.txt")
-    os.mkfifo(tmp_path / "b.txt")
-    with pytest.raises(LeaderError, match="pipe"):
-        as_kernel(tmp_path / "b.txt")
 
 
 def test_tables_are_read_as_they_are(tmp_path: Path) -> None:
@@ -201,3 +200,8 @@ def test_a_mask_may_have_channels_first_or_last() -> None:
     mask[1:4, 2:8] = 1
     for given in (mask, mask[None], np.stack([mask] * 3), mask[..., None], np.stack([mask] * 3, -1)):
         assert np.array_equal(as_mask(given, (9, 6)).numpy(), mask)
+    for top in (1, 255):  # grey goes to the nearer end
+        grey = np.array([[0, 100, 200, 255]] * 3) * (top / 255)
+        assert as_mask(grey.astype(np.uint8) if top > 1 else grey, (4, 3)).tolist() == [[0, 0, 1, 1]] * 3
+    cyan = np.array([[[0.0, 1.0, 1.0]] * 8] * 4 + [[[0.0] * 3] * 8] * 4)  # bright, though it has no red
+    assert as_mask(cyan, (8, 8))[:, 0].tolist() == [1] * 4 + [0] * 4

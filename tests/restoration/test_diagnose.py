@@ -218,43 +218,27 @@ def test_without_a_task_there_is_nothing_to_do_for_a_clean_picture_and_no_option
         leader.prepare(clean, prior=CheapPrior(), factor=2)
 
 
-def test_small_areas_of_one_colour_are_told_and_not_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They may be lamps; a corner that is gone is larger."""
-    said = []
-    for rows in (8, 12):  # of 192
-        known = np.ones((192, 192), bool)
-        known[:rows] = False
-        monkeypatch.setattr(
-            "leader.forensics.examination.find_defects", lambda *_, known=known: Defects(known, ("torn areas",))
-        )
-        said.append(diagnose(image(scene())))
-    assert said[0].advice is None and "areas of one colour that may be torn out" in said[0].in_words()
-    assert said[1].advice == Advice("inpaint", {"mask": "auto"}) and "It shows torn areas" in said[1].in_words()
-
-
-def test_lines_in_a_jpeg_are_told_and_not_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They may be wires; in a picture without compression a drawn line is a scratch."""
-    known = np.ones((192, 192), bool)
-    known[50:54] = False
-    monkeypatch.setattr("leader.forensics.examination.find_defects", lambda *_: Defects(known, ("scratches",)))
-    plain, compressed = diagnose(image(scene())), diagnose(jpeg(image(scene()), 50))
-    assert plain.advice == Advice("inpaint", {"mask": "auto"})
-    assert compressed.advice is not None and compressed.advice.task != "inpaint"
-    assert any("may be scratches" in said for said in compressed.sentences())
-    assert not any("may be scratches" in said for said in plain.sentences())
-
-
-def test_lone_dots_are_told_and_not_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They may be lamps, or the dots of a text; salt and pepper all over is neither."""
-    known = np.ones((192, 192), bool)
-    known[::20, ::20] = False
-    monkeypatch.setattr("leader.forensics.examination.find_defects", lambda *_: Defects(known, ("dead pixels",)))
-    plain, compressed = diagnose(image(scene())), diagnose(jpeg(image(scene()), 50))
-    assert plain.advice is None and compressed.advice is not None and compressed.advice.task != "inpaint"
-    for found in (plain, compressed):
-        assert any("dots that may be dead pixels; use task='inpaint'" in said for said in found.sentences())
-    monkeypatch.setattr("leader.forensics.examination.find_defects", lambda *_: Defects(known, ("salt and pepper",)))
-    assert diagnose(jpeg(image(scene()), 50)).advice == Advice("inpaint", {"mask": "auto"})
+@pytest.mark.parametrize(
+    ("kinds", "share", "jpeg", "drawing", "filled"),
+    [
+        *((("torn areas",), 8 / 192, False, False, False), (("torn areas",), 12 / 192, False, False, True)),
+        *((("scratches",), 0.02, False, False, True), (("scratches",), 0.02, True, False, False)),
+        *((("dead pixels",), 0.003, False, False, False), (("dead pixels",), 0.003, True, False, False)),
+        *((("salt and pepper",), 0.003, True, False, True), (("salt and pepper",), 0.003, False, True, False)),
+        *((("salt and pepper", "scratches"), 0.003, True, False, True), (("scratches",), 0.02, False, True, False)),
+    ],
+)
+def test_what_may_be_content_is_told_and_not_filled_in(
+    kinds: tuple[str, ...], share: float, jpeg: bool, drawing: bool, filled: bool
+) -> None:
+    """Small areas and lone dots may be lamps, lines in a JPEG wires; a corner that is gone is larger."""
+    noise = NoiseEstimate(0.001, 0.02, 0.001)
+    history = JpegHistory((16,) * 64) if jpeg else None
+    found = Findings((192, 192), 8, False, replace(noise, history=history), BlurSearch(None, "?"), None, kinds, share, 0.0)
+    said = Diagnosis(replace(found, drawing=drawing), advise(replace(found, drawing=drawing)))
+    assert (said.advice == Advice("inpaint", {"mask": "auto"})) is filled
+    assert any("It shows" in one for one in said.sentences()) is filled
+    assert any("that may be" in one and "use task='inpaint'" in one for one in said.sentences()) is not filled
 
 
 def test_the_dots_and_lines_of_a_drawing_are_not_filled_in() -> None:
@@ -333,6 +317,7 @@ def test_a_motion_along_rows_is_told_and_not_undone() -> None:
 )
 def test_a_blur_nobody_spoke_of_is_undone_only_where_the_result_is_fine(task: str, level: Level, left: bool) -> None:
     done = restore(image(scene()), "denoise", sigma=0.05, steps=2, prior=CheapPrior(), check=False)
-    judged = replace(done, verdict=Verdict(level))
+    found = replace(diagnose(image(scene(64))), advice=Advice(task, {"kernel": "disk:3"}))
+    judged = replace(done, verdict=Verdict(level), posed=replace(done.posed, diagnosis=found))
     with pytest.raises(NothingToRepairError, match="left as it is") if left else nullcontext():
-        check_advised(Advice(task, {"kernel": "disk:3"}), judged)
+        check_advised(judged)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 from contextlib import nullcontext
@@ -17,12 +18,12 @@ from torch import Tensor, nn
 import leader
 from leader.errors import LeaderError, UsageError
 from leader.methods import DDNM
+from leader.pictures import Picture
 from leader.pictures.container import Measurement, read_container, write_container
 from leader.plugins import SATP
 from leader.priors.base import Prediction
 from leader.restoration import resources
-from leader.restoration.restore import prepare, restore
-from leader.sampler import Sampler
+from leader.restoration.restore import RestoreChoices, prepare, restore
 from tests.cheap_prior import CheapPrior, photograph
 
 
@@ -38,18 +39,6 @@ def test_names_and_objects_are_the_same() -> None:
     np.testing.assert_array_equal(run(method=DDNM(eta=0.3), plugins=SATP(budget=0.5)).array, one)
 
 
-@pytest.mark.parametrize("name", ["self", "prior", "method", "plugins", "steps"])
-def test_settings_cannot_hold_arguments(name: str) -> None:
-    with pytest.raises(UsageError, match=f"'{name}'.*argument of its own"):
-        run(settings={name: 1})
-
-
-@pytest.mark.parametrize("settings", [{1: 2}, [], "eta=1", {"seed": 3}, {"nonsense": 1}])
-def test_settings_that_are_none(settings: Any) -> None:
-    with pytest.raises(UsageError):
-        run(settings=settings)
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -57,6 +46,16 @@ def test_settings_that_are_none(settings: Any) -> None:
         *(({"ids": -3}, "integer from 0"), ({"threads": 0}, "threads"), ({"device": "abacus"}, "Unknown device")),
         *(({"dtype": "float16"}, "load_prior"), ({"sigma": 25}, r"25/255 = 0\.098")),
         ({"stepz": 5}, "Unknown option 'stepz'"),
+        *(
+            ({"settings": {name: 1}}, f"'{name}'.*argument of its own")
+            for name in ("self", "prior", "method", "plugins", "steps")
+        ),
+        *(
+            ({"settings": {1: 2}}, "names and values"),
+            ({"settings": []}, "names and values"),
+            ({"settings": "a=1"}, "names and"),
+        ),
+        *(({"settings": {"seed": 3}}, "no setting 'seed'"), ({"settings": {"nonsense": 1}}, "no setting 'nonsense'")),
     ],
 )
 def test_wrong_arguments(options: dict[str, Any], says: str) -> None:
@@ -110,22 +109,6 @@ def test_dtype_and_device_reach_the_loader(monkeypatch: pytest.MonkeyPatch) -> N
     assert seen[1] == {"dtype": "auto"}
 
 
-def test_the_plan_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[object] = []
-    plan = Sampler.plan
-
-    def counted(self: Sampler, problem: Any) -> Any:
-        made.append(problem)
-        return plan(self, problem)
-
-    monkeypatch.setattr(Sampler, "plan", counted)
-    ready = prepare(photograph(16, 20), "denoise", sigma=0.1, prior=CheapPrior(), steps=4)
-    ready.work()
-    steps: list[int] = []
-    ready.run(lambda step: steps.append(step.index))
-    assert len(made) == 1 and steps == list(range(len(steps))) and steps
-
-
 def test_results_show_themselves() -> None:
     restored = run()
     text = repr(restored)
@@ -158,18 +141,12 @@ def test_what_cannot_fit_is_refused_before_it_is_allocated(monkeypatch: pytest.M
     monkeypatch.setattr("leader.forensics.examination.noise_behind", lambda *_: pytest.fail("the noise was estimated"))
     huge = np.broadcast_to(np.float32(0.5), (9000, 7000, 3))
     with pytest.raises(LeaderError, match=r"7000 x 9000 pixels takes at least 14\.3 GB.*has 8\.0 GB"):
-        prepare(_flat(huge), "denoise", prior=CheapPrior())
+        prepare(Picture(huge), "denoise", prior=CheapPrior())
     monkeypatch.setattr(resources, "find_memory", lambda: 1 << 30)
     with pytest.raises(LeaderError, match="8000 x 6400"):  # what counts is the size of the result
-        prepare(_flat(np.broadcast_to(np.float32(0.5), (1600, 2000, 3))), "sr", prior=CheapPrior())
+        prepare(Picture(np.broadcast_to(np.float32(0.5), (1600, 2000, 3))), "sr", prior=CheapPrior())
     monkeypatch.setattr(resources, "find_memory", lambda: None)
     resources.check_memory((3, 10**6, 10**6))  # a system that does not tell is trusted
-
-
-def _flat(pixels: Any) -> Any:
-    from leader.pictures import Picture
-
-    return Picture(pixels)
 
 
 def test_memory_is_that_of_this_machine_or_the_least_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -217,7 +194,16 @@ def test_a_container_cannot_ask_for_more_than_it_holds(tmp_path: Path) -> None:
         read_container(tmp_path / "m.npz")
 
 
-def test_the_package_names_its_rooms() -> None:
-    assert leader.metrics.psnr is not None and "metrics" in dir(leader) and "degrade" in dir(leader)
-    for name in leader.__all__:
-        assert getattr(leader, name) is not None
+def test_restore_shows_the_keywords_of_prepare() -> None:
+    shared = set(inspect.signature(prepare).parameters)
+    assert shared - {"image", "task"} == set(RestoreChoices.__annotations__)
+    assert shared < set(inspect.signature(leader.restore).parameters)
+    with pytest.raises(UsageError, match="did you mean 'quality'"):
+        leader.restore(photograph(), "denoise", qualty="draft")  # type: ignore[call-arg]
+
+
+def test_a_diagnosis_has_attributes() -> None:
+    noisy = photograph(96, 128) + 0.08 * torch.randn(3, 96, 128, generator=torch.Generator().manual_seed(1))
+    found = leader.diagnose(noisy)
+    assert found.task == "denoise" and found.size == (128, 96) and found.noise_level == pytest.approx(0.08, rel=0.3)
+    assert found.kernel is None and found.jpeg_quality is None and found.defects == () and found.missing == 0

@@ -151,7 +151,8 @@ def test_threads_are_those_of_the_run_and_put_back(picture: Path) -> None:
     assert ready.plan.settings["threads"] == before + 1
 
 
-def test_priors_given_as_objects_and_changed_weights(picture: Path) -> None:
+def test_priors_given_as_objects_and_changed_weights(picture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(picture.parent)
     summary = through_json(restore(picture, "denoise", sigma=0.1, steps=3, prior=CheapPrior()))
     with pytest.raises(LeaderError, match="given as an object"):
         arguments_of(summary)
@@ -160,7 +161,7 @@ def test_priors_given_as_objects_and_changed_weights(picture: Path) -> None:
     restore(picture, **again)
     weights = picture.parent / "model.safetensors"
     weights.write_bytes(b"first")
-    summary = through_json(restore(picture, "denoise", sigma=0.1, steps=3, prior=weights))
+    summary = through_json(restore(picture, "denoise", sigma=0.1, steps=3, prior=weights.name))
     assert summary["prior"] == {"source": str(weights.resolve()), "sha256": sha256_of(weights)}
     assert arguments_of(summary)["prior"] == str(weights.resolve())
     weights.write_bytes(b"second")

@@ -8,16 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
-from leader import operators
+from leader import Problem, Sampler, operators
 from leader.errors import LeaderError, UsageError
-from leader.pictures import Picture
 from leader.pictures.container import read_container
+from leader.priors.base import Prediction
 from leader.priors.gaussian import GaussianPrior, white
 from leader.restoration import borders, ensemble, pose
+from leader.restoration.arguments import as_picture
+from leader.restoration.borders import _trimmed, extended_blur
 from leader.restoration.degrade import degrade, degrade_file
-from leader.restoration.restore import prepare
+from leader.restoration.restore import prepare, restore
 from leader.schedule import Schedule
+from leader.trust.referee import Referee, attach
 from tests.cheap_prior import CheapPrior, photograph
 
 
@@ -69,21 +73,16 @@ def test_a_picture_is_continued_and_kept() -> None:
     assert torch.equal(place.crop(borders.extend(given, operator, place)), given)
 
 
-def test_degrading_tells_what_it_clips_and_follows_its_seed(tmp_path: Path) -> None:
-    dark = Picture(np.zeros((16, 16, 3), np.float32), np.full((16, 16), 0.5, np.float32))
+@pytest.mark.parametrize(("kind", "bits"), [(np.uint8, 8), (np.uint16, 16)])
+def test_degrading_tells_what_it_clips_and_containers_keep_it_all(tmp_path: Path, kind: Any, bits: int) -> None:
+    alpha = np.full((16, 16, 1), 40, kind)
+    dark = np.concatenate([np.zeros((16, 16, 3), kind), alpha], 2)
     made = degrade(dark, "denoise", sigma=0.1, seed=3)
     assert len(made.notes) == 1 and 45 <= int(made.notes[0].split()[0]) <= 55 and "were clipped" in made.notes[0]
-    again, other = degrade(dark, "denoise", sigma=0.1, seed=3), degrade(dark, "denoise", sigma=0.1, seed=4)
-    assert np.array_equal(made.picture.pixels, again.picture.pixels)
-    assert not np.array_equal(made.picture.pixels, other.picture.pixels)
-    assert degrade(photograph(80, 80), "deblur-motion", seed=5).notes == ("The motion kernel is motion:5.",)
     degrade_file(dark, tmp_path / "kept.npz", "denoise", sigma=0.1)
     kept = read_container(tmp_path / "kept.npz")
-    assert kept.alpha is not None and kept.alpha.mean() == pytest.approx(0.5) and kept.sigma == 0.1
-    masked = degrade(photograph(16, 16), "inpaint", sigma=0.2, mask="random:0.5:2", exact=True).measurement
-    assert bool((masked.y[:, :, masked.options["mask"] == 0] == 0).all())
-    measured = degrade(photograph(16, 16), "cs", ratio=0.5, seed=9, exact=True).measurement
-    assert measured.options["seed"] == 9 and measured.y.shape == (1, 3, 128)
+    assert kept.alpha is not None and kept.alpha.mean() == pytest.approx(40 / (2**bits - 1))
+    assert (kept.sigma, kept.bits) == (0.1, bits)
 
 
 def test_only_known_pixels_tell_the_noise() -> None:
@@ -119,21 +118,6 @@ def test_noise_below_what_anybody_sees_is_left_in_8_bits(task: str, level: float
     assert prepare(pixels, task, sigma=level, prior=CheapPrior(), steps=2).sigma == level, "what was given is used"
 
 
-@pytest.mark.parametrize("size", [(45, 3), (3, 45)])
-def test_a_kernel_larger_than_the_picture_either_way_is_refused(size: tuple[int, int]) -> None:
-    shape = (1, 20, 60) if size[0] > size[1] else (1, 60, 20)
-    with pytest.raises(LeaderError, match="The kernel covers"):
-        borders.extended_blur(shape, torch.ones(size), "deblur")
-    _, window = borders.extended_blur((1, shape[2], shape[1]), torch.ones(size), "deblur")
-    assert (window.height, window.width) == (shape[2], shape[1])
-
-
-def test_a_picture_lies_in_the_middle_of_its_frame() -> None:
-    operator, window = borders.extended_blur((1, 30, 50), torch.ones(3, 21), "deblur")
-    _, height, width = operator.image_shape
-    assert (window.top, window.left) == ((height - 30) // 2, (width - 50) // 2) and window.top != window.left
-
-
 def test_a_container_is_known_by_every_name_of_its_task() -> None:
     content = degrade(photograph(16, 16), "sr", factor=2, exact=True).measurement
     for name in ("sr", "sr-bicubic", "sr-average", None):
@@ -148,7 +132,80 @@ def test_a_measurement_that_is_no_picture_is_shown_as_its_inverse_in_the_range_o
     assert np.allclose(shown, photograph(16, 16).permute(1, 2, 0).numpy(), atol=1e-4)
 
 
-def test_containers_keep_the_bits_of_the_picture() -> None:
-    pixels = np.full((16, 16, 3), 40_000, np.uint16)
-    assert degrade(pixels, "denoise", exact=True).measurement.bits == 16
-    assert degrade(pixels.astype(np.uint8), "denoise", exact=True).measurement.bits == 8
+class Striped(CheapPrior):
+    """Its variance differs between channels and rows."""
+
+    def _predict(self, x: Tensor, t: Tensor) -> Prediction:
+        answer = super()._predict(x, t)
+        assert answer.variance is not None
+        scale = torch.arange(1, x.shape[1] + 1).reshape(-1, 1, 1) / 4 * torch.linspace(0.2, 1, x.shape[2])[:, None]
+        return Prediction(answer.x0, answer.eps, answer.variance * scale.to(x))
+
+
+def unit(x: Tensor) -> Any:
+    """[1, C, H, W] in [-1, 1] as pixels [H, W, C] in [0, 1]."""
+    return np.moveaxis(x[0].numpy(), 0, 2) / 2 + 0.5
+
+
+def test_picture_and_map_are_those_of_a_direct_run() -> None:
+    """Square, so that a transposition shows; the map in units of [0, 1], channels joined by root mean square."""
+    image = photograph(32, 32)
+    restored = restore(image, "denoise", sigma=0.1, prior=Striped(), steps=4, seed=5)
+    problem = Problem(image[None], operators.Denoising((3, 32, 32)), 0.1)
+    direct = Sampler(Striped(), plugins=("ucpm", "satp"), steps=4).run(problem, 5)
+    assert np.allclose(restored.array, np.clip(unit(direct.images), 0, 1), atol=1e-6)
+    assert restored.uncertainty is not None and direct.posterior_std is not None
+    spread = direct.posterior_std[0].double().numpy() / 2
+    after = spread**2 * 0.1**2 / (spread**2 + 0.1**2)  # every pixel is measured once more, with noise of 0.1
+    assert np.allclose(restored.uncertainty, np.sqrt(after.mean(0)), rtol=1e-5)
+    assert not np.allclose(restored.uncertainty, spread.mean(0), rtol=1e-2), "the channels must differ"
+
+
+def test_a_blurred_picture_is_cropped_to_its_frame_with_its_map(tmp_path: Path) -> None:
+    prior = CheapPrior()
+    Referee().save(tmp_path / "w.referee")
+    attach(prior, tmp_path / "w.referee")
+    ready = prepare(photograph(20, 28), "deblur", sigma=0.05, kernel=np.ones((3, 7)), prior=prior, steps=3)
+    height, width = ready.problem.image_shape[1:]
+    assert height >= 20 + 2 * 1 and width >= 28 + 2 * 3 and ready.posed.window is not None
+    assert ready.size == (28, 20)
+    restored = ready.run()
+    direct = ready.sampler.run(ready.problem, 0)
+    assert torch.equal(restored.result.images, ready.posed.window.crop(direct.images))
+    assert restored.uncertainty is not None and restored.uncertainty.shape == (20, 28) == restored.array.shape[:2]
+    for spread in (restored.result.posterior_std, restored.result.error_std):
+        assert spread is not None and spread.shape[-2:] == (20, 28)
+
+
+@pytest.mark.parametrize(("height", "width"), [(45, 3), (3, 45)])
+def test_a_kernel_does_not_wrap_into_the_picture_and_is_not_larger(height: int, width: int) -> None:
+    kernel, shape = torch.ones(height, width), (1, 20, 60) if height > width else (1, 60, 20)
+    with pytest.raises(LeaderError, match="The kernel covers"):
+        extended_blur(shape, kernel, "deblur")
+    operator, window = extended_blur((1, shape[2], shape[1]), kernel, "deblur")
+    assert (window.height, window.width) == (shape[2], shape[1])
+    assert window.left >= width // 2 and operator.image_shape[2] - window.left - window.width >= width // 2
+    assert window.top >= height // 2 and operator.image_shape[1] - window.top - window.height >= height // 2
+
+
+def test_trimming_keeps_the_centre_of_a_lopsided_kernel() -> None:
+    kernel = torch.zeros(7, 9)
+    kernel[2, 1] = kernel[3, 4] = 1
+    trimmed = _trimmed(kernel)
+    assert trimmed.shape == (3, 7) and trimmed[0, 0] == 1 and trimmed[1, 3] == 1, "rows 2 to 4, columns 1 to 7"
+    assert torch.equal(_trimmed(kernel.flip(0, 1)), trimmed.flip(0, 1)), "whichever side has fewer rows that are zero"
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_an_estimate_is_at_least_the_noise_of_rounding(bits: int) -> None:
+    flat = np.full((64, 64, 3), 100, np.uint8 if bits == 8 else np.uint16)
+    assert as_picture(flat).bits == bits and as_picture(flat).pixels.flat[0] == pytest.approx(100 / (2**bits - 1))
+    known = prepare(flat, "sr", factor=2, down="bicubic", prior=CheapPrior())  # a guessed kernel would add its doubt
+    assert known.sigma == pytest.approx(1 / (2**bits - 1) / np.sqrt(12))
+
+
+def test_the_callers_noise_wins_over_the_containers(tmp_path: Path) -> None:
+    degrade(photograph(16, 16), "denoise", sigma=0.05, exact=True).save(tmp_path / "m.npz")
+    given = prepare(tmp_path / "m.npz", sigma=0.2, prior=CheapPrior())
+    assert (given.sigma, given.sigma_from) == (0.2, "given") and float(given.problem.sigma[0]) == pytest.approx(0.4)
+    assert prepare(tmp_path / "m.npz", prior=CheapPrior()).sigma == 0.05

@@ -15,7 +15,6 @@ from leader.operators import gaussian_kernel, motion_kernel
 from leader.pictures import Picture, read_picture, write_picture
 from leader.pictures.container import Measurement, read_container, write_container
 from leader.restoration.borders import blurred_by_camera, extend, extended_blur
-from leader.restoration.degrade import degrade_file
 from leader.restoration.restore import restore
 from leader.restoration.restored import Restoration
 from tests.cheap_prior import CheapPrior, photograph
@@ -124,26 +123,6 @@ def test_extension_is_consistent_and_smooth() -> None:
     circular = torch.cat([extended, extended[..., :1, :]], dim=-2)
     inside = float(y.diff(dim=-2).abs().max())
     assert float(circular.diff(dim=-2).abs().max()) <= 1.5 * inside
-
-
-@pytest.mark.parametrize(
-    ("task", "options"),
-    [
-        *(("sr", {"factor": 3, "down": "average"}), ("deblur-gaussian", {"kernel": "gaussian:1.5"})),
-        *(("deblur-gaussian", {}), ("deblur-motion", {}), ("deblur", {"kernel": np.ones((3, 3))})),
-        *(("inpaint", {"mask": "random:0.4:5"}), ("cs", {"ratio": 0.5, "order": "sequency"}), ("colourise", {})),
-        ("denoise", {}),
-    ],
-)
-def test_containers_carry_every_task(tmp_path: Path, task: str, options: dict[str, Any]) -> None:
-    degrade_file(photograph(32, 64), tmp_path / "m.npz", task, sigma=0.03, seed=4, **options)
-    content = read_container(tmp_path / "m.npz")
-    assert content.task == task and content.sigma == 0.03 and content.image_shape == (3, 32, 64)
-    clean = content.operator().A(photograph(32, 64)[None])
-    spread = float((content.y - clean)[content.y != 0].std())
-    assert spread == pytest.approx(0.03, rel=0.15)
-    restored = restore(tmp_path / "m.npz", prior=CheapPrior(), steps=3)
-    assert restored.sigma_from == "container" and restored.array.shape == (32, 64, 3)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import leader
 from leader import operators, presets
 from leader.errors import LeaderError, UsageError
 from leader.forensics import Examination, examine
+from leader.operators import build_task
 from leader.operators.tasks import VARIANTS, list_options
 from leader.pictures import Picture
 from leader.pictures.container import Measurement
@@ -20,21 +21,20 @@ from leader.restoration import invention
 from leader.restoration.borders import extended_blur
 from leader.restoration.degrade import degrade
 from leader.restoration.pose import pose_picture
-from leader.restoration.restore import restore
+from leader.restoration.request import RestoreRequest
+from leader.restoration.restore import prepare, restore
 from leader.restoration.tasks import TASKS, Request, find_task, task_options
 from tests.cheap_prior import CheapPrior, photograph
+from tests.restoration.repeating import repeat
 
 
 def picture(height: int = 32, width: int = 40, channels: int = 3) -> Picture:
     return Picture(photograph(height, width, channels).permute(1, 2, 0).numpy())
 
 
-def test_both_tables_hold_the_same_tasks() -> None:
-    assert set(TASKS) == set(operators.TASKS)
-
-
 def test_presets_and_people_use_the_same_names() -> None:
     """A task in a preset can be asked for by that name, and an operator that is built has a name presets may use."""
+    assert set(TASKS) == set(operators.TASKS)
     for entry in presets.entries():
         if entry.get("task", "any") != "any":
             find_task(entry["task"])
@@ -87,6 +87,7 @@ EXACT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 def test_a_measurement_is_that_of_the_named_operator(task: str, given: dict[str, Any], numbers: dict[str, Any]) -> None:
     x = photograph(32, 64)
     made = degrade(x, task, exact=True, seed=7, **given)
+    assert made.measurement.image_shape == (3, 32, 64) and made.measurement.sigma == 0
     expected = operators.build_task(task, (3, 32, 64), **numbers).A(x[None])
     assert isinstance(made.content, Measurement)
     assert torch.equal(made.measurement.y, expected)
@@ -161,6 +162,8 @@ def test_defaults() -> None:
     assert TASKS["sr"].read({}, Request(examine(picture())))["down"] == examine(picture()).recognise_kernel(4).down
     assert TASKS["sr"].shape(picture(), values) == (3, 128, 160)
     assert TASKS["colourise"].shape(picture(channels=1), {}) == (3, 32, 40)
+    coloured = pose_picture(picture(), "colourise", 0.05, {}).problem.y  # of colours the mean is measured
+    assert torch.allclose(coloured, 2 * photograph(32, 40).mean(0)[None, None] - 1, atol=1e-6)
     taps = TASKS["deblur-gaussian"].read({}, Request(examine(picture())))["kernel"]
     torch.testing.assert_close(taps, operators.gaussian_kernel(10.0, 5))
 
@@ -198,17 +201,6 @@ def test_masks_that_look_inverted_are_doubted() -> None:
         pose_picture(given, "inpaint", None, {"mask": 1 - hole})
 
 
-def test_a_blurred_picture_goes_on_beyond_its_frame() -> None:
-    """Zeros there would be a black border that the blur carries into the picture."""
-    posed = pose_picture(picture(), "deblur", 0.0, {"kernel": "gaussian:1", "kernel_doubt": 0})
-    assert posed.window is not None
-    y = (posed.problem.y + 1) / 2
-    inside = posed.window.crop(y)
-    torch.testing.assert_close(inside[0], torch.from_numpy(picture().pixels).permute(2, 0, 1))
-    steps = y.diff(dim=-1).abs().amax()
-    assert float(steps) <= 1.5 * float(inside.diff(dim=-1).abs().amax())
-
-
 def test_a_result_beyond_the_largest_picture_is_refused_whatever_its_sides() -> None:
     task = find_task("sr")
     for size in ((600, 600), (10, 40_000)):
@@ -235,3 +227,45 @@ def test_a_kernel_that_is_told_is_not_looked_for(monkeypatch: pytest.MonkeyPatch
 def test_a_share_of_coefficients_is_more_than_none(ratio: object) -> None:
     with pytest.raises(UsageError, match=r"must lie in \(0, 1\]"):
         find_task("cs").read({"ratio": ratio}, Request(examine(Picture(np.zeros((8, 8, 1), np.float32))), 0))
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [({"factor": 1.5}, (30, 36)), ({"factor": 2.3}, (46, 55)), ({"size": "33x71"}, (33, 71)), ({"size": (20, 49)}, (20, 49))],
+)
+def test_the_result_has_the_size_asked_for(asked: dict[str, Any], expected: tuple[int, int]) -> None:
+    small = photograph(24, 20)
+    done = restore(small, "sr", sigma=0.02, down="lanczos", steps=3, prior=CheapPrior(), check=False, **asked)
+    assert done.picture.size == expected == RestoreRequest(**asked).find_size((20, 24))
+    operator = build_task("sr", (3, expected[1], expected[0]), down="lanczos", small=(24, 20))
+    x = torch.rand(1, 3, expected[1], expected[0], generator=torch.Generator().manual_seed(1))
+    ready = prepare(small, "sr", sigma=0.02, down="lanczos", prior=CheapPrior(), **asked)
+    assert torch.equal(ready.problem.operator.A(x), operator.A(x))
+
+
+def test_a_side_that_is_left_out_keeps_proportions_and_others_are_told() -> None:
+    wide = photograph(16, 24)
+    for size, expected in (("60x", (60, 40)), ("x40", (60, 40)), ((48, 32), (48, 32))):
+        ready = prepare(wide, "sr", sigma=0.02, size=size, prior=CheapPrior())
+        assert ready.size == expected and not any("proportions" in note for note in ready.notes)
+    stretched = prepare(wide, "sr", sigma=0.02, size="60x60", prior=CheapPrior())
+    assert stretched.size == (60, 60) and any("60x40" in str(getattr(note, "remedy", "")) for note in stretched.notes)
+
+
+def test_a_run_to_a_size_is_repeated() -> None:
+    _, again, _ = repeat(photograph(16, 20), "sr", size="33x21", steps=3)
+    assert again.picture.size == (33, 21)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *({"factor": factor} for factor in (0.5, 17, float("nan"))),
+        *({"size": size} for size in ("10x10", "big", "x", "0x40", (40,), "-40x40", "9999x20", f"{'9' * 5000}x40")),
+        {"size": "40x40", "factor": 2},
+    ],
+)
+def test_nonsense_is_refused_in_one_sentence(asked: dict[str, Any]) -> None:
+    with pytest.raises(LeaderError) as caught:
+        prepare(photograph(16, 20), "sr", sigma=0.02, prior=CheapPrior(), **asked)
+    assert len(str(caught.value).splitlines()) == 1

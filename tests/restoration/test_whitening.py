@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from leader.forensics.noise.shot import ShotNoise
 from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.operators import Blur, ColouredInpainting, Denoising, Inpainting, WeightedPixels, WhitenedBlur
 from leader.pictures import Picture, read_picture, write_picture
-from leader.priors import loading
 from leader.problem import Problem
 from leader.restoration.borders import extend
 from leader.restoration.pose import pose_picture
@@ -29,6 +27,7 @@ from leader.restoration.restore import prepare, restore
 from leader.restoration.tasks import TASKS, Measured
 from leader.restoration.whitening import Coloured, can_be_whitened, whiten_operator
 from tests.cheap_prior import CheapPrior, photograph
+from tests.restoration.repeating import repeat
 
 PIXELS = np.full((8, 10, 3), 0.5, np.float32)
 KERNEL: dict[str, Any] = {"kernel": "gaussian:1.5", "kernel_doubt": 0.0}
@@ -84,42 +83,23 @@ def test_the_measurement_is_whitened_beyond_its_frame_too(picture: Path, doubtin
     assert torch.equal(posed.problem.y, expected.y)
 
 
-def test_without_doubt_white_noise_is_left_alone(picture: Path) -> None:
-    posed = pose_picture(read_picture(picture), "deblur", 0.02, KERNEL)
-    assert type(posed.problem.operator) is Blur and posed.noise is None and posed.sigma == 0.02
-
-
-def test_a_run_with_doubt_is_repeated_to_the_byte(
-    picture: Path, doubting: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(loading, "load_prior", lambda name, **options: CheapPrior())
-    first = restore(picture, "deblur", sigma=0.02, steps=6, **KERNEL)
-    summary = json.loads(json.dumps(first.summary()))
-    assert summary["noise_spectrum"] == [[[pytest.approx(4e-4)]]] and summary["sigma"] > 0.02
-    again = restore(picture, **arguments_of(summary))
-    first.save(tmp_path / "a.png")
-    again.save(tmp_path / "b.png")
+def test_a_run_with_doubt_is_repeated(picture: Path, doubting: None) -> None:
+    first, _, kept = repeat(picture, "deblur", sigma=0.02, steps=6, **KERNEL)
+    assert kept["noise_spectrum"] == [[[pytest.approx(4e-4)]]] and kept["sigma"] > 0.02
     with pytest.raises(UsageError, match="saved at a path; found NoneType"):
         first.save(None)  # type: ignore[arg-type]
-    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
-    second = json.loads(json.dumps(again.summary()))
-    assert all(second[name] == summary[name] for name in ("sigma", "noise_spectrum", "settings", "options"))
     # and another level of the same spectrum, as a second try has it, is another run
-    other = restore(picture, **arguments_of({**summary, "sigma": 2 * summary["sigma"]}))
+    other = restore(picture, **arguments_of({**kept, "sigma": 2 * kept["sigma"]}, CheapPrior()))
     assert not np.array_equal(other.array, first.array)
 
 
-def test_broken_spectra_of_kept_runs_are_refused(picture: Path, doubting: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "load_prior", lambda name, **options: CheapPrior())
-    summary = json.loads(json.dumps(restore(picture, "deblur", sigma=0.02, steps=4, **KERNEL).summary()))
+def test_broken_spectra_of_kept_runs_are_refused(picture: Path) -> None:
+    summary = restore(picture, "denoise", sigma=0.02, steps=2, prior=CheapPrior()).summary()
     lines: list[Any] = [[0.01, 0.0], [0.0, 0.0, 0.001], "abc", [None, 0.0, 0.1], 3, [1, 0.0, 0.001]]
-    for wrong in lines:
-        with pytest.raises(LeaderError, match="shot_noise"):
-            arguments_of({**summary, "shot_noise": wrong})
     tables: list[Any] = ["no table", [[[-1.0]]], [[1.0]], [[[1.0, 2.0]]], 7, [[["x"]]]]
-    for wrong in tables:
-        with pytest.raises(LeaderError, match="noise_spectrum"):
-            arguments_of({**summary, "noise_spectrum": wrong})
+    for wrong in (*({"shot_noise": line} for line in lines), *({"noise_spectrum": table} for table in tables)):
+        with pytest.raises(LeaderError, match="noise_spectrum or shot_noise"):
+            arguments_of({**summary, **wrong}, CheapPrior())
     with pytest.raises(LeaderError, match="cannot be whitened"):
         pose_picture(read_picture(picture), "sr", Coloured(0.02, NoiseSpectrum.white(0.02)), {})
 
@@ -174,8 +154,9 @@ def test_coloured_noise_is_whitened_where_it_can_be() -> None:
     enlarged = pose_picture(blotched(), "sr", None, {"factor": 2})
     assert enlarged.noise is None and enlarged.sigma == pytest.approx(posed.noise.level, rel=0.02)
     assert enlarged.notes[-1].endswith(f"it counts as white noise of {enlarged.sigma:.2g}.")
-    given = pose_picture(blotched(), "denoise", 0.05, {})
-    assert type(given.problem.operator) is Denoising and given.sigma == 0.05
+    for task, kind, options in (("denoise", Denoising, {}), ("deblur", Blur, KERNEL)):
+        given = pose_picture(blotched(), task, 0.05, options)
+        assert type(given.problem.operator) is kind and given.sigma == 0.05 and given.noise is None
 
 
 def test_noise_of_counted_light_is_weighed_pixel_by_pixel() -> None:
@@ -191,19 +172,10 @@ def test_noise_of_counted_light_is_weighed_pixel_by_pixel() -> None:
 
 
 @pytest.mark.parametrize("make", [blotched, counted])
-def test_runs_with_such_noise_are_repeated_to_the_byte(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "load_prior", lambda name, **options: CheapPrior())
-    write_picture(tmp_path / "in.png", make())
-    first = restore(tmp_path / "in.png", "denoise", steps=5)
-    summary = json.loads(json.dumps(first.summary()))
-    assert (summary["noise_spectrum"] is None) != (summary["shot_noise"] is None)
-    monkeypatch.setattr("leader.forensics.examination.noise_behind", lambda *_: pytest.fail("the noise was estimated again"))
-    again = restore(tmp_path / "in.png", check=False, **arguments_of(summary))
-    first.save(tmp_path / "a.png")
-    again.save(tmp_path / "b.png")
-    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
-    second = json.loads(json.dumps(again.summary()))
-    assert all(second[name] == summary[name] for name in ("sigma", "noise_spectrum", "shot_noise", "settings"))
+def test_runs_with_such_noise_are_repeated_to_the_bit(make: Any) -> None:
+    _, again, kept = repeat(make(), "denoise", steps=5)
+    assert (kept["noise_spectrum"] is None) != (kept["shot_noise"] is None)
+    assert all(again.summary()[name] == kept[name] for name in ("sigma", "noise_spectrum", "shot_noise", "settings"))
 
 
 def test_doubt_of_all_frequencies_is_added_to_the_shape(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,6 +201,4 @@ def test_coloured_noise_around_holes_enters_the_inverse(tmp_path: Path) -> None:
     operator = ready.problem.operator
     assert isinstance(operator, ColouredInpainting) and operator.reference == pytest.approx(0.06, rel=0.2)
     assert ready.sigma == operator.reference and any("into account" in note for note in ready.notes)
-    first = ready.run(check=False)
-    again = prepare(tmp_path / "in.png", **arguments_of(first.summary(), CheapPrior())).run(check=False)
-    assert torch.equal(first.result.images, again.result.images)
+    repeat(tmp_path / "in.png", "inpaint", **arguments)

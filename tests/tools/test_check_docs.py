@@ -1,7 +1,9 @@
-"""The checks of the documentation notice what they are for."""
+"""The checks of the documentation notice what they are for, and what docs/paper-tables.md names exists."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +20,14 @@ from tools.check_docs import (
     check_words,
     wrapped,
 )
+from tools.check_numbers import check_page
 from tools.gallery import read_records, write_page
 from typer.main import get_command
 
 from leader.cli import app
+from leader.methods import METHODS
+from leader.operators.tasks import TASKS, list_options
+from leader.plugins import PLUGINS
 
 COMMAND: Any = get_command(app)
 LONG = "word " * 40
@@ -133,3 +139,48 @@ def test_wrapping_keeps_words_and_structure() -> None:
     assert lines[item + 1].startswith("  word")
     numbered = lines.index(next(line for line in lines if line.startswith("  3. ")))
     assert lines[numbered + 1].startswith("     word")
+
+
+PAGE = """12.34 before any mark
+<!-- numbers: results/a.md -->
+PSNR +0.44 % [0.2, 0.68], not 0.43, and 3.8e+08; `0.99` and [a](b-9.9.md) are no claims, nor is "0.58 dB".
+
+| the paper says | we measure |
+| --- | --- |
+| 9.87 | -5.51 and 7.77 |
+
+9.87 is ours again
+<!-- numbers: -->
+6.66
+"""
+
+
+def test_numbers_that_no_source_prints_are_found(tmp_path: Path) -> None:
+    def find_lines() -> list[tuple[int, str]]:
+        return [(line, what.split()[0]) for line, what in check_page(PAGE, tmp_path)]
+
+    assert find_lines() == [(2, "there")], "the source is gone"
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "a.md").write_text("| +0.438 % | **0.24** | 0.6799 | -5.51 | 3.8e+08 |")
+    assert find_lines() == [(3, "0.43"), (7, "7.77"), (9, "9.87")]
+
+
+def test_what_is_named_as_published_exists() -> None:
+    """Every `setting = value` of the section is a setting of a method, plug-in or task that its row names."""
+    found = 0
+    text = (ROOT / "docs/paper-tables.md").read_text(encoding="utf-8").split("## As published\n", 1)[1].split("\n## ", 1)[0]
+    for row in (line for line in text.splitlines() if line.startswith("| ")):
+        option = row.split("|")[2]
+        names = set(re.findall(r"`([a-z+-]+)`", option))
+        settings = set(re.findall(r"`([a-z_]+) =", option)) | (names & {"return_noisy", "published_units"})
+        owners = names & {*METHODS, *PLUGINS, *TASKS}
+        for setting in settings:
+            found += 1
+            known = [
+                setting in list_options(name)
+                if name in TASKS
+                else setting in {item.name for item in fields(METHODS.get(name) or PLUGINS[name])}  # type: ignore[arg-type]
+                for name in owners
+            ]
+            assert any(known), f"{setting} in {option}"
+    assert found >= 9

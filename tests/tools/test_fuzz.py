@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,7 +15,7 @@ from tools.fuzz import worker
 from tools.fuzz.__main__ import distinct
 from tools.fuzz.cases import SHARES, Case, make_case, reader_of
 from tools.fuzz.damage import find_pieces, mended_png, spoiled, spoiled_json, spoiled_structure, spoiled_text
-from tools.fuzz.worker import FINDING, REFUSED, SERVED, Alarm, Outcome, run_case
+from tools.fuzz.worker import FINDING, REFUSED, SERVED, Outcome, run_case
 
 from leader.cli.results import Results
 from leader.errors import LeaderError
@@ -39,13 +38,10 @@ def seeds(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def alarm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Alarm]:
+@pytest.fixture(autouse=True)
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "load_prior", lambda name, **_: CheapPrior())
     monkeypatch.setenv("LEADER_TRACEBACK", "1")
-    made = Alarm()
-    yield made
-    made.stop()
 
 
 def case_of(folder: Path, *words: str) -> Case:
@@ -53,10 +49,10 @@ def case_of(folder: Path, *words: str) -> Case:
     return Case(7, "commands", [word.replace("@", f"{folder}/") for word in words])
 
 
-def run(tmp_path: Path, alarm: Alarm, *words: str) -> Outcome:
+def run(tmp_path: Path, *words: str) -> Outcome:
     folder = tmp_path / "case"
     folder.mkdir()
-    return run_case(case_of(folder, *words), folder, alarm)
+    return run_case(case_of(folder, *words), folder)
 
 
 GOOD = ("restore", "@in.png", "@out.png", "--task", "denoise", "--sigma", "0.1", "--keep-failed", "--steps", "1")
@@ -100,21 +96,42 @@ def test_a_number_gives_the_same_case_again(seeds: Path, tmp_path: Path) -> None
     assert {reader_of(0, number) for number in range(400)} == set(SHARES)
 
 
-def test_what_is_served_and_what_is_refused_in_words_is_no_finding(tmp_path: Path, alarm: Alarm) -> None:
-    assert run(tmp_path, alarm, *GOOD).status == SERVED
-    outcome = run(tmp_path / "case", alarm, *GOOD[:-1], "0")
+def test_what_is_served_and_what_is_refused_in_words_is_no_finding(tmp_path: Path) -> None:
+    assert run(tmp_path, *GOOD).status == SERVED
+    outcome = run(tmp_path / "case", *GOOD[:-1], "0")
     assert outcome.status == REFUSED and "number of steps" in outcome.words
 
 
-def test_a_traceback_is_found_with_its_place(tmp_path: Path, alarm: Alarm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restoration, "as_sigma", lambda sigma: 1 / 0)
-    outcome = run(tmp_path, alarm, *GOOD)
-    assert outcome.status == FINDING and outcome.kind == "ZeroDivisionError"
-    assert outcome.place.startswith("restoration/restore.py:") and "division" in outcome.words
+def write_half(self: Any, out: Path, restored: Any) -> None:
+    out.write_bytes(b"half")
+    raise LeaderError("Too late.")
+
+
+def want_memory(*_: Any) -> float:
+    raise MemoryError
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "stub", "kind"),
+    [
+        (restoration, "as_sigma", lambda sigma: 1 / 0, "ZeroDivisionError"),
+        (restoration, "as_sigma", want_memory, "memory"),
+        (Results, "write", write_half, "refused, yet it left out.png"),
+        (Results, "write", lambda self, out, restored: None, "nothing was written"),
+    ],
+)
+def test_what_must_not_happen_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, stub: Any, kind: str
+) -> None:
+    monkeypatch.setattr(owner, name, stub)
+    outcome = run(tmp_path, *GOOD)
+    assert (outcome.status, outcome.kind) == (FINDING, kind)
+    if kind == "ZeroDivisionError":
+        assert outcome.place.startswith("restoration/restore.py:") and "division" in outcome.words
 
 
 @pytest.mark.parametrize("busy", [True, False])
-def test_a_hang_is_ended(tmp_path: Path, alarm: Alarm, monkeypatch: pytest.MonkeyPatch, busy: bool) -> None:
+def test_a_hang_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, busy: bool) -> None:
     def hang(sigma: Any) -> float:
         while busy:
             pass
@@ -124,31 +141,8 @@ def test_a_hang_is_ended(tmp_path: Path, alarm: Alarm, monkeypatch: pytest.Monke
     monkeypatch.setattr(worker, "SECONDS", 1)
     monkeypatch.setattr(restoration, "as_sigma", hang)
     began = time.monotonic()
-    outcome = run(tmp_path, alarm, *GOOD)
+    outcome = run(tmp_path, *GOOD)
     assert outcome.status == FINDING and outcome.kind == "over 1 s" and time.monotonic() - began < 20
-
-
-def test_want_of_memory_is_found(tmp_path: Path, alarm: Alarm, monkeypatch: pytest.MonkeyPatch) -> None:
-    def hungry(*_: Any) -> float:
-        raise MemoryError
-
-    monkeypatch.setattr(restoration, "as_sigma", hungry)
-    assert run(tmp_path, alarm, *GOOD).kind == "memory"
-
-
-def test_a_refusal_that_leaves_a_file_is_found(tmp_path: Path, alarm: Alarm, monkeypatch: pytest.MonkeyPatch) -> None:
-    def late(self: Any, out: Path, restored: Any) -> None:
-        out.write_bytes(b"half")
-        raise LeaderError("Too late.")
-
-    monkeypatch.setattr(Results, "write", late)
-    outcome = run(tmp_path, alarm, *GOOD)
-    assert outcome.status == FINDING and outcome.kind == "refused, yet it left out.png"
-
-
-def test_a_success_that_writes_nothing_is_found(tmp_path: Path, alarm: Alarm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Results, "write", lambda self, out, restored: None)
-    assert run(tmp_path, alarm, *GOOD).kind == "nothing was written"
 
 
 def test_findings_of_one_kind_and_place_are_one() -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
+
+from leader.train.data import Photographs, open_photographs
 
 
 def write_pictures(folder: Path, count: int = 4, size: tuple[int, int] = (160, 200), seed: int = 0) -> Path:
@@ -23,3 +26,8 @@ def write_pictures(folder: Path, count: int = 4, size: tuple[int, int] = (160, 2
             picture[(x - cx) ** 2 + (y - cy) ** 2 < r**2] = rng.uniform(0, 1, 3)
         Image.fromarray((picture.clip(0, 1) * 255).astype(np.uint8)).save(folder / f"{index}.png")
     return folder
+
+
+def open_pictures(folder: Path, **options: Any) -> dict[str, Photographs]:
+    """Such photographs, opened as training does."""
+    return open_photographs(write_pictures(folder / "p", **options), folder / "cache")

@@ -11,7 +11,6 @@ import torch
 
 from leader.cli import trust as command
 from leader.cli.settings import read_settings
-from leader.errors import LeaderError
 from leader.plugins import SATP
 from leader.presets import find
 from leader.priors import loading
@@ -20,6 +19,7 @@ from leader.schedule import uniform_grid
 from leader.train import pruning
 from leader.train.pruning import RANGES, Curve, calibrate_eta, calls, curves, outside
 from tests.cheap_prior import CheapPrior
+from tests.sentences import refusal
 from tests.train.pictures import write_pictures
 
 
@@ -102,10 +102,8 @@ def test_the_command_prints_settings(tmp_path: Path, monkeypatch: pytest.MonkeyP
     settings = read_settings(tmp_path / "satp.toml")
     assert settings["satp"] == settings["satp-paper"] and settings["satp"]["eta"] > 0
     assert "B = 0.01: " in told.err and "wanted 92 to 98" in told.err
-    with pytest.raises(LeaderError, match="is not a folder"):
-        command.calibrate_satp(images=tmp_path / "absent")
-    with pytest.raises(LeaderError, match="no weights file"):
-        command.calibrate_satp(images=pictures, store=True)
+    assert "is not a folder" in refusal(command.calibrate_satp, images=tmp_path / "absent")
+    assert "no weights file" in refusal(command.calibrate_satp, images=pictures, store=True)
     prior.home = tmp_path / "weights.pt"
     command.calibrate_satp(images=pictures, count=1, size=48, store=True, device="cpu:0")
     assert devices == ["cpu", "cpu", "cpu:0"] and str(tmp_path / "weights.pt.presets.toml") in capsys.readouterr().err

@@ -7,22 +7,30 @@ import math
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from leader.errors import LeaderError
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, expand, halve
 from leader.train.data import open_photographs
-from leader.train.initial import body_from_ffdnet, initialise, load_ffdnet, load_pyramid
-from leader.train.log import read_log
 from leader.train.objective import Examples, Task, draw_examples, fit_task, full_resolution_error, loss
-from leader.train.run import TrainConfig, Trainer, group_parameters, train, validate
-from tests.train.pictures import write_pictures
+from leader.train.run import (
+    TrainConfig,
+    Trainer,
+    body_from_ffdnet,
+    group_parameters,
+    initialise,
+    load_ffdnet,
+    load_pyramid,
+    read_log,
+    train,
+    validate,
+)
+from tests.sentences import refusal
+from tests.train.pictures import open_pictures, write_pictures
 
 NET = PyramidConfig(width=8, depth=2, head_width=4)
 MAIN = Task(4, 16, 0.9 * 37.5 / 255, 150 / 255, 70 / 255, (0.6, 0.4))
@@ -57,10 +65,8 @@ def test_resuming_gives_the_same_bits(tmp_path: Path) -> None:
     first.save()
     resumed = train(config)
     assert resumed.step == whole.step == 12 and resumed.elapsed > 1000, "its time counts too"
-    for a, b in zip(whole.net.parameters(), resumed.net.parameters(), strict=True):
-        assert torch.equal(a, b)
-    for a, b in zip(whole.average.parameters(), resumed.average.parameters(), strict=True):
-        assert torch.equal(a, b)
+    for one, other in ((whole.net, resumed.net), (whole.average, resumed.average)):
+        assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
 
 
 def test_schedule_warms_up_and_falls_to_its_end(tmp_path: Path) -> None:
@@ -88,7 +94,7 @@ def test_average_follows_the_weights(tmp_path: Path) -> None:
 
 
 def test_error_of_a_coarse_estimate_is_measured_at_full_resolution(tmp_path: Path) -> None:
-    photos = open_photographs(write_pictures(tmp_path / "p"), tmp_path / "cache")
+    photos = open_pictures(tmp_path)
     examples = draw_examples(PyramidNet(NET), photos, replace(MAIN, level_shares=(0.0, 1.0)), 0, 0, False)[0]
     error = full_resolution_error(examples.clean, examples)
     full = torch.stack(examples.full)
@@ -98,28 +104,18 @@ def test_error_of_a_coarse_estimate_is_measured_at_full_resolution(tmp_path: Pat
 
 
 def test_small_pictures_train_fewer_levels(tmp_path: Path) -> None:
-    photos = open_photographs(write_pictures(tmp_path / "p", size=(200, 160)), tmp_path / "cache")
+    photos = open_pictures(tmp_path, size=(200, 160))
     task = replace(MAIN, crop=80, level_shares=(0.6, 0.2, 0.12, 0.08))
     assert fit_task(task, photos).level_shares == pytest.approx((0.75, 0.25))
     assert fit_task(replace(task, crop=16), photos).level_shares == pytest.approx(task.level_shares)
-    with pytest.raises(LeaderError, match="160 pixels on its short side, and crops of 161"):
-        fit_task(replace(task, crop=161), photos)
-
-
-def test_an_endless_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(LeaderError, match="would never end"):
-        train(replace(tiny(tmp_path), steps=10**9, seconds=math.inf))
+    assert "160 pixels on its short side, and crops of 161" in refusal(fit_task, replace(task, crop=161), photos)
 
 
 def test_log_forgets_steps_a_crash_undid(tmp_path: Path) -> None:
     lines = [("train", 2), ("train", 4), ("resume", 3), ("train", 4)]
     text = "\n".join(json.dumps({"kind": kind, "step": step}) for kind, step in lines)
     (tmp_path / "log.jsonl").write_text(text)
-    assert [(r["kind"], r["step"]) for r in read_log(tmp_path / "log.jsonl")] == [
-        ("train", 2),
-        ("resume", 3),
-        ("train", 4),
-    ]
+    assert [(r["kind"], r["step"]) for r in read_log(tmp_path / "log.jsonl")] == [lines[0], *lines[2:]]
 
 
 def test_a_new_cascade_starts_where_the_plain_pyramid_was(tmp_path: Path) -> None:
@@ -141,29 +137,27 @@ def test_wrong_starting_points_are_told(tmp_path: Path) -> None:
     junk = tmp_path / "junk.safetensors"
     junk.write_text("junk")
     for found in (junk, tmp_path / "absent.safetensors"):
-        with pytest.raises(LeaderError, match=r"cannot be read as a checkpoint|does not exist"):
-            load_pyramid(found)
-        with pytest.raises(LeaderError, match="does not hold FFDNet's colour weights"):
-            load_ffdnet(found)
+        assert refusal(load_pyramid, found)
+        assert "does not hold FFDNet's colour weights" in refusal(load_ffdnet, found)
     torch.save({"other.weight": torch.zeros(2)}, tmp_path / "other.pth")
-    with pytest.raises(LeaderError, match="does not hold FFDNet's colour weights"):
-        load_ffdnet(tmp_path / "other.pth")
+    assert "does not hold FFDNet's colour weights" in refusal(load_ffdnet, tmp_path / "other.pth")
     wider = PyramidNet(replace(NET, width=12)).state_dict()
-    with pytest.raises(LeaderError, match="not those of a pyramid of this shape"):
-        initialise(PyramidNet(NET), wider, None)
-    with pytest.raises(LeaderError, match="Unknown device"):
-        Trainer(replace(tiny(tmp_path), device="nonsense"))
+    assert "not those of a pyramid of this shape" in refusal(initialise, PyramidNet(NET), wider, None)
+    assert "Unknown device" in refusal(Trainer, replace(tiny(tmp_path), device="nonsense"))
 
 
 def test_frozen_parts_stay(tmp_path: Path) -> None:
     trainer = Trainer(replace(tiny(tmp_path), parts=("share", "main_head")))
     photos = open_photographs(trainer.config.images, tmp_path / "cache")
     before = {name: tensor.clone() for name, tensor in trainer.net.state_dict().items()}
+    wanted = {id(item) for members in trainer.parts.values() for item in members}
+    assert {id(item) for item in trainer.net.parameters() if item.requires_grad} == wanted, "others have no gradients"
     trainer.advance(photos)
     moved = {name for name, tensor in trainer.net.state_dict().items() if not torch.equal(tensor, before[name])}
     assert {name[:6] for name in moved} == {"share", "main.h"}
-    with pytest.raises(LeaderError, match="This network has no expert to train: name some of main, main_head"):
-        Trainer(replace(tiny(tmp_path), net=replace(NET, cascade=False), parts=("expert",)))
+    assert "This network has no expert to train: name some of main, main_head" in refusal(
+        Trainer, replace(tiny(tmp_path), net=replace(NET, cascade=False), parts=("expert",))
+    )
 
 
 def test_words_and_numbers_that_cannot_be_meant(tmp_path: Path) -> None:
@@ -173,19 +167,18 @@ def test_words_and_numbers_that_cannot_be_meant(tmp_path: Path) -> None:
         (("",), "Unknown part"),
         ((), "Nothing to train"),
     ):
-        with pytest.raises(LeaderError) as error:
-            replace(good, parts=wrong)
-        assert told in str(error.value)
-    for values in (
+        assert told in refusal(replace, good, parts=wrong)
+    assert "would never end" in refusal(train, replace(good, steps=10**9, seconds=math.inf))
+    wrong_numbers = (
         {"seconds": 0.0},
         {"seconds": math.nan},
         {"steps": 0},
         {"seed": -1},
         {"rate": math.nan},
         {"expert_rate": 2.0},
-    ):
-        with pytest.raises(LeaderError):
-            replace(good, **values)
+    )
+    for values in wrong_numbers:
+        refusal(replace, good, **values)
 
 
 def test_a_state_that_is_none_is_told(tmp_path: Path) -> None:
@@ -194,11 +187,9 @@ def test_a_state_that_is_none_is_told(tmp_path: Path) -> None:
     trainer = Trainer(config)
     for content in (b"junk", b""):
         (config.state / "checkpoint.pt").write_bytes(content)
-        with pytest.raises(LeaderError, match="cannot be read as a checkpoint"):
-            trainer.resume()
+        assert "cannot be read as a checkpoint" in refusal(trainer.resume)
     trainer.save()
-    with pytest.raises(LeaderError, match="another folder as the state"):
-        Trainer(replace(config, net=replace(NET, width=12))).resume()
+    assert "another folder as the state" in refusal(Trainer(replace(config, net=replace(NET, width=12))).resume)
     assert trainer.resume()
 
 
@@ -215,12 +206,7 @@ def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
     """A second one is refused while the first is at work, and goes on where it ended."""
     config, refused = tiny(tmp_path, steps=2), list[str]()
 
-    def start_another(record: dict[str, Any]) -> None:
-        with pytest.raises(LeaderError) as error:
-            train(config)
-        refused.append(str(error.value))
-
-    train(config, start_another)
+    train(config, lambda record: refused.append(refusal(train, config)))
     assert refused and all("Another run is writing" in text for text in refused)
     assert train(replace(config, steps=3)).step == 3
 
@@ -324,9 +310,3 @@ def test_a_new_expert_is_ffdnet_where_there_is_one() -> None:
     for name, tensor in net.expert.state_dict().items():
         assert torch.equal(tensor, ffdnet.get(name, plain.main.state_dict()[name]))
         assert torch.equal(net.main.state_dict()[name], plain.main.state_dict()[name])
-
-
-def test_parts_that_are_not_trained_have_no_gradients(tmp_path: Path) -> None:
-    trainer = Trainer(replace(tiny(tmp_path), parts=("main_head",)))
-    wanted = {id(item) for item in group_parameters(trainer.net)["main_head"]}
-    assert {id(item) for item in trainer.net.parameters() if item.requires_grad} == wanted

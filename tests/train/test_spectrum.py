@@ -6,7 +6,7 @@ import torch
 
 from leader.priors.gaussian import GaussianPrior, stationary
 from leader.priors.spectrum import dct_radius
-from leader.train.spectrum import Rings, count_affordable_crops, fit_spectrum
+from leader.train.tables import Rings, count_affordable_crops, fit_spectrum
 
 
 def test_rings_find_the_power_of_white_and_of_coloured_noise() -> None:
@@ -35,3 +35,6 @@ def test_the_error_of_a_gaussian_prior_has_its_posterior_s_spectrum() -> None:
     total = spectrum.photographs(32, 32).diagonal(dim1=-2, dim2=-1).mean()
     assert abs(float(total) / 0.25 - 1) < 0.25  # the pixels' variance of the prior
     assert 1 <= count_affordable_crops(prior, clean[:1], 60.0) <= 48
+    weights = torch.tensor([float(where.sum()) for where in Rings(32, 32).members], dtype=torch.float64)
+    share = (spectrum.power.diagonal(dim1=-2, dim2=-1).mean(-1) * weights).sum(-1) / weights.sum()
+    assert bool(((share - 1).abs() < 0.15).all()), "in units of its own standard deviation"

@@ -9,9 +9,22 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from leader.web.limits import Limits
+from leader.web.site import Site
 from tests.web.browsing import FLAGS, PATIENCE, chromium, serving
 
 NewPage = Callable[..., Any]
+
+
+@pytest.fixture
+def site(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """A small site, of whose files nothing is left."""
+    place = tmp_path_factory.mktemp("site")
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    made = Site(Limits(upload_bytes=100_000, pixels=10_000))
+    yield made
+    made.close()
+    assert not list(place.iterdir())
 
 
 @pytest.fixture(scope="session")

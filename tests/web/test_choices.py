@@ -29,38 +29,14 @@ def ask(*repairs: Repair, painted: str = "", number: int = 0, advised: Any = Non
 
 
 def test_every_control_reaches_the_request() -> None:
-    wish = read_wish(
-        {
-            "repairs": [{"kind": "small", "factor": 1.5}, {"kind": "blurred", "blur": 2.5}, {"kind": "missing"}],
-            "painted": HALF,
-            "draft_first": False,
-            "quality": "best",
-            "look": "faithful",
-            "method": "ddrm",
-            "plugins": "satp",
-            "steps": "17",
-            "budget": "0.07",
-            "estimator": "noise-energy",
-            "sigma": "0,04",
-            "prior": "embedded",
-            "seed": "9",
-        }
-    )
-    assert wish.repairs == (Repair("missing"), Repair("blurred", blur=2.5), Repair("small", 1.5)), "in the order of repair"
+    said: dict[str, Any] = {"quality": "best", "look": "faithful", "method": "ddrm", "plugins": "satp", "steps": "17"}
+    said |= {"budget": "0.07", "estimator": "noise-energy", "sigma": "0,04", "prior": "embedded", "seed": "9"}
+    repairs = [{"kind": "small", "factor": 16}, {"kind": "blurred", "blur": 8.0}, {"kind": "missing"}]
+    wish = read_wish({"repairs": repairs, "painted": HALF, "draft_first": False, **said})
+    assert wish.repairs == (Repair("missing"), Repair("blurred", blur=8.0), Repair("small", 16.0)), "in the order of repair"
     assert wish.painted == HALF and not wish.draft_first
-    assert wish.request == RestoreRequest(
-        quality="best",
-        look="faithful",
-        method="ddrm",
-        plugins=("satp",),
-        steps=17,
-        budget=0.07,
-        estimator="noise-energy",
-        sigma=0.04,
-        prior="embedded",
-        seed=9,
-    )
-    assert set(choices.EXPERT) <= {"method", "plugins", "steps", "budget", "estimator", "sigma", "prior", "seed"}
+    read = {"plugins": ("satp",), "steps": 17, "budget": 0.07, "sigma": 0.04, "seed": 9}
+    assert wish.request == RestoreRequest(**{**said, **read}) and set(choices.EXPERT) <= set(said)
     plain = read_wish({"repairs": [{"kind": "noisy"}], "seed": "", "method": None})
     assert plain == Wish((Repair("noisy"),)) and plain.draft_first and plain.request == RestoreRequest()
 
@@ -145,8 +121,8 @@ def test_what_is_painted_is_what_is_missing_at_any_size() -> None:
     known = mask_of(paint(missing), SIZE)
     assert known.shape == (10, 20) and known[:, :10].min() == 1 and known[:, 10:].max() == 0, "half covered is covered"
     assert np.array_equal(mask_of(paint(missing, 16), SIZE)[:, [0, 19]], known[:, [0, 19]]), "and drawn small"
-    thin = np.zeros((40, 80), dtype=bool)
-    thin[:, 31] = True
+    thin = np.zeros((60, 120), dtype=bool)
+    thin[:, 46] = True
     assert mask_of(paint(thin, 40), (40, 20))[:, 15].max() == 0, "a scratch is not lost in a smaller drawing"
     assert np.array_equal(ask(Repair("missing"), painted=paint(missing)).mask, known)
     assert ask(Repair("noisy"), painted=paint(missing)).mask is None

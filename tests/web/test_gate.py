@@ -8,7 +8,6 @@ import io
 import json
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from importlib import resources
 from pathlib import Path
@@ -35,22 +34,12 @@ from leader.web import routes, work  # noqa: E402
 from leader.web import site as sites  # noqa: E402
 from leader.web.gate import COOKIE, Gate, client_of  # noqa: E402
 from leader.web.jobs import Job  # noqa: E402
-from leader.web.limits import Limits  # noqa: E402
 from leader.web.routes import MOST_BODY, list_routes  # noqa: E402
 from leader.web.samples import SAMPLES  # noqa: E402
 from leader.web.site import Site  # noqa: E402
 from tests.pictures.test_pictures import header_only  # noqa: E402
 
 STATIC = Path(str(resources.files("leader.web"))) / "static"
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    made = Site(Limits(upload_bytes=100_000, pixels=10_000))
-    yield made
-    made.close()
-    assert not list(tmp_path.iterdir())
 
 
 def opened(site: Site, auth: tuple[str, str] | None = None) -> Any:

@@ -97,9 +97,12 @@ def test_the_word_of_a_proxy_counts_only_where_there_is_one(opened: Open) -> Non
         assert answer.status_code == status, "the nearest proxy's word counts"
 
 
-def test_a_server_for_others_answers_to_its_address_and_the_names_it_was_given(opened: Open) -> None:
+def test_a_server_for_others_answers_to_its_address_and_the_names_it_was_given(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "Workbench")
     reach = Reach("0.0.0.0", ("photos.example",))
-    for name in ("photos.example", "photos.example:8080", "192.0.2.7:7860", "localhost"):
+    for name in ("photos.example", "photos.example:8080", "192.0.2.7:7860", "localhost", "workbench:7860"):
         assert opened(f"http://{name}", reach).get("/health").status_code == 200
     assert opened("http://evil.example", reach).get("/health").status_code == 421
     assert opened("http://localhost", reach, host="0.0.0.0").get("/health").status_code == 421, "a name of nobody"

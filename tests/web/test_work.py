@@ -8,7 +8,6 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -50,15 +49,6 @@ def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     prior = CheapPrior()
     monkeypatch.setattr(loading, "load_prior", lambda name, **options: prior)
     monkeypatch.setattr(work, "PREVIEW_PAUSE", 0.0)
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    made = Site(Limits(pixels=10_000))
-    yield made
-    made.close()
-    assert not list(tmp_path.glob("leader-web-*")), "nothing is left of the server"
 
 
 def given(site: Site, height: int = 24, width: int = 32, alpha: Any = None) -> Entry:
@@ -147,17 +137,6 @@ def test_the_levels_are_those_of_the_map(site: Site, monkeypatch: pytest.MonkeyP
     judged = run_json["verdict"]
     assert outcome["verdict"]["level"] == judged["level"] != "fine"
     assert len(outcome["verdict"]["reasons"]) == len(judged["reasons"]) > 0
-
-
-def test_the_run_repeats_the_picture_byte_for_byte_and_holds_no_name(site: Site, tmp_path: Path) -> None:
-    entry = given(site)
-    _, (outcome,) = run(site, entry=entry)
-    folder = folder_of(site, outcome)
-    told = json.loads((folder / "run.json").read_text())
-    assert told["input"]["name"] is None and len(told["input"]["sha256"]) == 64
-    assert told["seed"] == 3, "the visitor's own"
-    leader.restore(entry.picture, **RestoreRequest.from_run(told).arguments()).save(tmp_path / "again.png")
-    assert (tmp_path / "again.png").read_bytes() == (folder / "restored.png").read_bytes()
 
 
 def test_repairs_follow_each_other_and_each_keeps_its_verdict_and_its_run(site: Site, tmp_path: Path) -> None:
@@ -314,6 +293,8 @@ def test_what_is_seen_is_what_was_done_to_it(site: Site) -> None:
     values = Image.fromarray(np.round(255 * clean.clip(0, 1)).astype(np.uint8))
     seen.append(set(site.diagnose(site.receive("c", partial(values.save, format="JPEG", quality=10)))["found"]))
     assert seen == [{"noisy", "small"}, {"grey", "small"}, {"jpeg", "small"}]
+    found = replace(diagnosing.diagnose(site.examinations.take(given(site))).findings, size=(4000, 3000))
+    assert sites._list_damage(found) == [] and sites._list_damage(replace(found, enlarged=2.0)) == ["small"]
 
 
 def test_scratches_are_proposed_as_a_mask(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -419,7 +400,7 @@ def test_what_a_visitor_must_know_is_told_in_plain_words() -> None:
     notes = ("A plain choice.", Note("invented", "The model invents."), Note("trust map: other paths", "Calibrated elsewhere."))
     assert words.tell_warnings(notes) == [words.WARNINGS["invented"], words.WARNINGS["trust map: other paths"]]
     assert words.tell_notes(notes) == ["A plain choice."]
-    assert words._put_plainly(Note("new", "the answer is odd")) == "The answer is odd."
+    assert words._put_plainly(Note("new", "the JPEG is odd")) == "The JPEG is odd."
     assert words._put_plainly(Note("invented", "x", values={"value": 0.125})).startswith("12 % of the picture is made up")
 
 
@@ -459,7 +440,9 @@ def test_a_visit_from_the_upload_to_the_download(site: Site, tmp_path: Path, mon
     assert last["state"] == "done" and len(last["outcomes"]) == 1, last["error"]
     (outcome,) = last["outcomes"]
     found = {name: client.get(f"/api/files/{outcome['token']}/{name}").content for name in outcome["files"]}
-    kept = RestoreRequest.from_run(json.loads(found["run.json"])).arguments()
+    told = json.loads(found["run.json"])
+    assert told["input"] == {"name": None, "sha256": sha256_of(tmp_path / "in.png")}, "no name of ours"
+    kept = RestoreRequest.from_run(told).arguments()
     leader.restore(tmp_path / "in.png", **kept).save(tmp_path / "again.png")
     assert (tmp_path / "again.png").read_bytes() == found["restored.png"]
     assert (kept["method"], kept["plugins"], kept["steps"], kept["sigma"], kept["seed"]) == ("ddnm", (), 6, 0.1, 3)
@@ -516,6 +499,15 @@ def test_a_visitor_hears_of_changes_alone_and_stops_the_job_by_leaving(site: Sit
     assert [one.state for one in (job, *waiting)] == ["stopped", "done", "stopped"]
 
 
-def test_a_visitor_hears_how_a_job_ends(site: Site) -> None:
-    lines = follow(site, site.desk.submit("c", lambda job: time.sleep(0.1)), Visitor(100))
+def test_a_visitor_sees_every_preview_and_how_a_job_ends(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    routes = pytest.importorskip("leader.web.routes", reason="the page needs the extra web")
+    monkeypatch.setattr(routes, "PAUSE", 0.01)
+
+    def show(job: Job) -> None:
+        for preview in (b"a", b"b", b"b"):
+            job.show(preview)
+            time.sleep(0.2)
+
+    lines = follow(site, site.desk.submit("c", show), Visitor(10_000))
+    assert [line["preview"][-4:] for line in lines if "preview" in line] == ["YQ==", "Yg==", "Yg=="]
     assert lines[-1]["state"] == "done"

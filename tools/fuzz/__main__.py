@@ -7,24 +7,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import shlex
 import tempfile
 import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
+from leader.engines import Lost, make_engine
 from tools.fuzz.cases import SHARES, make_case, reader_of
 from tools.fuzz.seeds import make_seeds
-from tools.fuzz.worker import FINDING, REFUSED, SECONDS, SERVED, Outcome, prepare, serve
+from tools.fuzz.worker import FINDING, REFUSED, SERVED, Outcome, prepare, serve
 
 ROOT = Path(__file__).resolve().parents[2]
-GRACE = 60
-"""Seconds beyond three alarms until a worker that has written nothing is ended; its start belongs to them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,12 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _replay(asked.seed, asked.replay, seeds)
         every = range(asked.first, asked.first + asked.cases)
         numbers = [n for n in every if asked.only is None or reader_of(asked.seed, n) == asked.only]
-        with ThreadPoolExecutor(asked.jobs) as pool:
-            shares = [
-                pool.submit(run_cases, numbers[job :: asked.jobs], asked.seed, seeds, work / str(job), began + asked.seconds)
-                for job in range(asked.jobs)
-            ]
-            outcomes = [outcome for share in shares for outcome in share.result()]
+        outcomes = run_cases(numbers, asked.seed, seeds, work, asked.jobs, began + asked.seconds)
     findings = [outcome for outcome in outcomes if outcome.status == FINDING]
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     asked.out.write_text(
@@ -61,26 +54,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if findings else 0
 
 
-def run_cases(numbers: Sequence[int], seed: int, seeds: Path, work: Path, end: float = float("inf")) -> list[Outcome]:
-    """The outcomes of these cases, in their order; a worker that dies or hangs is a finding and is replaced."""
+def run_cases(numbers: Sequence[int], seed: int, seeds: Path, work: Path, jobs: int, end: float) -> list[Outcome]:
+    """The outcomes of these cases by number, none begun after the time `end`. One that costs its process is a finding."""
     work.mkdir(parents=True)
-    log, context, left = work / "outcomes.jsonl", multiprocessing.get_context("spawn"), list(numbers)
+    given = ((seed, number, seeds, work) for number in numbers if time.monotonic() < end)
     found: list[Outcome] = []
-    while left and time.monotonic() < end:
-        log.write_text("")
-        process = context.Process(target=serve, args=(left, seed, seeds, work, log, end), daemon=True)
-        process.start()
-        while process.is_alive():
-            process.join(1)
-            if time.time() - log.stat().st_mtime > 3 * SECONDS + GRACE:
-                process.kill()
-        done = [Outcome(**json.loads(line)) for line in log.read_text(encoding="utf-8").splitlines()]
-        found, left = found + done, left[len(done) :]
-        if left and process.exitcode:
-            how = f"the process died, or was deaf to the alarm (exit code {process.exitcode})"
-            found.append(Outcome(left[0], reader_of(seed, left[0]), FINDING, how))
-            left = left[1:]
-    return found
+    with closing(make_engine(jobs)) as engine:
+        for position, answer in engine.each(serve, given):
+            if isinstance(answer, Lost):
+                number = numbers[position]
+                answer = Outcome(number, reader_of(seed, number), FINDING, answer.reason)
+            found.append(answer)
+    return sorted(found, key=lambda outcome: outcome.number)
 
 
 def _replay(seed: int, number: int, seeds: Path) -> int:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import faulthandler
 import os
 import re
 import resource
 import shutil
 import signal
-import time
+import tempfile
 import traceback
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import leader
@@ -23,6 +24,8 @@ from tools.fuzz.cases import Case, make_case
 PACKAGE = f"{Path(leader.__file__).parent}/"
 """Where the package lies: a checkout may be called leader too."""
 SECONDS = 20
+GRACE = 60
+"""Seconds beyond three alarms until a process that has not ended a case is ended."""
 MEMORY = 4 << 30
 SERVED, REFUSED, FINDING = "served", "refused", "finding"
 
@@ -43,25 +46,22 @@ class TooLong(BaseException):
     """The alarm. No Exception, so that nothing that handles errors can swallow it."""
 
 
-class Alarm:
-    """Rings after SECONDS. A process that was kept from working by others gets up to twice that again before it counts."""
+@contextmanager
+def alarm() -> Iterator[None]:
+    """Ends the block after SECONDS of work, or three times as long for a process that waits or is kept from working."""
 
-    def __init__(self) -> None:
-        self._rings, self._began = 0, 0.0
-        signal.signal(signal.SIGALRM, self._ring)
+    def ring(*_: object) -> None:
+        raise TooLong
 
-    def start(self) -> None:
-        self._rings, self._began = 0, time.process_time()
-        signal.alarm(SECONDS)
-
-    def stop(self) -> None:
-        signal.alarm(0)
-
-    def _ring(self, signum: int, frame: FrameType | None) -> None:
-        self._rings += 1
-        if self._rings == 3 or time.process_time() - self._began > SECONDS / 2:
-            raise TooLong
-        signal.alarm(SECONDS)
+    timers = {signal.ITIMER_PROF: (signal.SIGPROF, SECONDS), signal.ITIMER_REAL: (signal.SIGALRM, 3 * SECONDS)}
+    for timer, (number, seconds) in timers.items():
+        signal.signal(number, ring)
+        signal.setitimer(timer, seconds)
+    try:
+        yield
+    finally:
+        for timer in timers:
+            signal.setitimer(timer, 0)
 
 
 def prepare() -> None:
@@ -84,27 +84,28 @@ def prepare() -> None:
     setattr(loading, "load_prior", load)  # noqa: B010  (an assignment would have to repeat the signature)
 
 
-def serve(numbers: Sequence[int], seed: int, seeds: Path, work: Path, log: Path, end: float) -> None:
-    """A worker: runs the cases one after the other, until the time `end`, and writes an outcome a line to `log`."""
+@cache
+def begin_worker() -> None:
+    """A process of its own: little memory, and no warnings, which libraries in C print all the time."""
     prepare()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    alarm = Alarm()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libraries in C print warnings there all the time
-    with log.open("a", encoding="utf-8", buffering=1) as file:
-        for number in numbers:
-            if time.monotonic() > end:
-                return
-            folder = work / str(number)
-            folder.mkdir(parents=True)
-            try:
-                outcome = run_case(make_case(seed, number, seeds, folder), folder, alarm)
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
-            file.write(json.dumps(asdict(outcome)) + "\n")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
-def run_case(case: Case, folder: Path, alarm: Alarm) -> Outcome:
+def serve(job: tuple[int, int, Path, Path]) -> Outcome:
+    """Makes and runs a case, given by seed, number, and the folders of seeds and of work, in a worker of an engine."""
+    seed, number, seeds, work = job
+    begin_worker()
+    folder = Path(tempfile.mkdtemp(prefix=f"{number}-", dir=work))
+    faulthandler.dump_traceback_later(3 * SECONDS + GRACE, exit=True)  # what is deaf to the alarm loses its process
+    try:
+        return run_case(make_case(seed, number, seeds, folder), folder)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_case(case: Case, folder: Path) -> Outcome:
     """Runs a case under the alarm and judges it."""
     from typer.testing import CliRunner
 
@@ -116,13 +117,11 @@ def run_case(case: Case, folder: Path, alarm: Alarm) -> Outcome:
 
     before = _files(folder)
     os.environ["LEADER_CACHE"] = str(folder / "cache")
-    alarm.start()
     try:
-        result = CliRunner().invoke(app, case.arguments)
+        with alarm():
+            result = CliRunner().invoke(app, case.arguments)
     except BaseException as error:
         return judge(FINDING, f"over {SECONDS} s" if isinstance(error, TooLong) else type(error).__name__, error)
-    finally:
-        alarm.stop()
     said, code = result.output, result.exit_code
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         return judge(FINDING, type(result.exception).__name__, result.exception)

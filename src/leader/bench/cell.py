@@ -5,10 +5,13 @@ The cells of all images share a `Recipe`: frozen and hashable, so that plans, co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from leader.bench.records import canonical
 
 BASELINES = {"reference": "Reference", "measurement": "Measurement", "pinv": "A⁺ y"}
 """Baselines that are not methods, with their names in tables: the picture, the measurement as a picture (or A^+ y), A^+ y."""
@@ -21,59 +24,22 @@ Place = tuple[str, str, int, int]
 """The place of a number in a table: row, task, image, seed."""
 
 
-class Frozen(Mapping[str, Any]):
-    """A mapping that can be hashed; lists in it become tuples, mappings Frozen.
+@dataclass(frozen=True, init=False)
+class Frozen:
+    """Settings as the text that a record holds of them, so that they can be hashed: 1 and 1.0 are different settings."""
 
-    Two are equal if their values and types are: 1 and 1.0 are different settings, since they are written differently in a
-    record.
-    """
+    text: str
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
-        self._values = {key: _frozen(value) for key, value in sorted((values or {}).items())}
-        self._key = tuple((key, _add_types(value)) for key, value in self._values.items())
-        self._hash = hash(self._key)
-
-    def __getitem__(self, key: str) -> Any:
-        return self._values[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Frozen):
-            return self._key == other._key
-        return isinstance(other, Mapping) and self == Frozen(other)
+        object.__setattr__(self, "text", canonical(values or {}))
 
     def __repr__(self) -> str:
         return repr(self.plain())
 
     def plain(self) -> dict[str, Any]:
         """The same as dictionaries and lists, for JSON and settings."""
-        return {key: _plain(value) for key, value in self._values.items()}
-
-
-def _frozen(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return value if isinstance(value, Frozen) else Frozen(value)
-    return tuple(_frozen(item) for item in value) if isinstance(value, (list, tuple)) else value
-
-
-def _add_types(value: Any) -> Any:
-    if isinstance(value, Frozen):
-        return value
-    return tuple(_add_types(item) for item in value) if isinstance(value, tuple) else (type(value).__name__, value)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Frozen):
-        return value.plain()
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+        values: dict[str, Any] = json.loads(self.text)
+        return values
 
 
 NOTHING = Frozen()
@@ -118,7 +84,7 @@ class Recipe:
 
     def options_at(self, index: int) -> Frozen:
         """The task's options for the image at that position."""
-        return Frozen({name: index if value == "image" else value for name, value in self.options.items()})
+        return Frozen({name: index if value == "image" else value for name, value in self.options.plain().items()})
 
 
 @dataclass(frozen=True)

@@ -35,24 +35,27 @@ REVISION = 1
 
 @dataclass(frozen=True)
 class Estimate:
-    """A distance. left_out: the same without each picture in turn, empty if not computed."""
+    """A distance [1], followed by the same without each picture in turn [n], or by nothing if that was not computed."""
 
-    value: float
-    left_out: NDArray[np.float64]
+    numbers: NDArray[np.float64]
 
     def __sub__(self, other: Estimate) -> Estimate:
-        if len(self.left_out) != len(other.left_out):
-            return Estimate(self.value - other.value, np.empty(0))
-        return Estimate(self.value - other.value, self.left_out - other.left_out)
+        shared = len(self.numbers) if len(self.numbers) == len(other.numbers) else 1
+        return Estimate(self.numbers[:shared] - other.numbers[:shared])
+
+    @property
+    def has_interval(self) -> bool:
+        return len(self.numbers) > FEWEST_IMAGES
 
     def text(self, scale: float = 1.0, sign: str = "") -> str:
         """The value as text, with its 95 % interval if there are enough pictures."""
-        shown = f"{scale * self.value:{sign}.2f}"
-        if len(self.left_out) < FEWEST_IMAGES:
-            return shown
-        half = NORMAL_95 * jackknife_error(self.left_out)
-        text = f"{shown} [{scale * (self.value - half):{sign}.2f}, {scale * (self.value + half):{sign}.2f}]"
-        return f"**{text}**" if sign and abs(self.value) > half else text
+        value = self.numbers[0]
+        if not self.has_interval:
+            return f"{scale * value:{sign}.2f}"
+        half = NORMAL_95 * jackknife_error(self.numbers[1:])
+        low, high = scale * (value - half), scale * (value + half)
+        text = f"{scale * value:{sign}.2f} [{low:{sign}.2f}, {high:{sign}.2f}]"
+        return f"**{text}**" if sign and abs(value) > half else text
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ def render_distances(experiment: Experiment, records: Mapping[Place, Record], st
     if not references:
         raise LeaderError(f"The experiment '{experiment.name}' needs a row of the method 'reference' to compare with.")
     few = experiment.form.count < FID_SMALLEST_SET
-    parts = experiment.table.get("parts", 1) if few else 1
+    parts = experiment.table.parts if few else 1
     lines = [
         f"## {experiment.title}",
         "",
@@ -106,15 +109,15 @@ def distances_of(found: Tensor, truth: Tensor, parts: int, few: bool) -> Distanc
     """Distances of features [N, D] and [M, D]. few: too few for FID and its usual estimates; each picture has `parts` rows."""
     count = min(len(found), len(truth))
     if not few:
-        return Distances(count, Estimate(kid(found, truth).mean, np.empty(0)), Estimate(fid(found, truth), np.empty(0)))
+        return Distances(count, Estimate(np.array([kid(found, truth).mean])), Estimate(np.array([fid(found, truth)])))
     pairs = [(found, truth)]
     pictures = count // parts if len(found) == len(truth) else 0
     for picture in range(pictures if pictures > 2 else 0):
         keep = torch.arange(count) // parts != picture
         pairs.append((found[keep], truth[keep]))
-    near = [float(squared_mmd(x, y)) for x, y in pairs]
-    far = [frechet_of_samples(x, y) for x, y in pairs]
-    return Distances(count, Estimate(near[0], np.array(near[1:])), Estimate(far[0], np.array(far[1:])))
+    near = np.array([float(squared_mmd(x, y)) for x, y in pairs])
+    far = np.array([frechet_of_samples(x, y) for x, y in pairs])
+    return Distances(count, Estimate(near), Estimate(far))
 
 
 def average(each: Sequence[Distances]) -> Distances:
@@ -123,9 +126,8 @@ def average(each: Sequence[Distances]) -> Distances:
 
 
 def _mean(items: Sequence[Estimate]) -> Estimate:
-    alike = len({len(item.left_out) for item in items}) == 1
-    left_out = np.mean([item.left_out for item in items], axis=0) if alike else np.empty(0)
-    return Estimate(sum(item.value for item in items) / len(items), left_out)
+    shared = len(items[0].numbers) if len({len(item.numbers) for item in items}) == 1 else 1
+    return Estimate(sum((item.numbers[:shared] for item in items), np.zeros(shared)) / len(items))
 
 
 def jackknife_error(left_out: NDArray[np.float64]) -> float:
@@ -141,7 +143,7 @@ def _notes(experiment: Experiment, few: bool, found: list[Distances]) -> list[st
             f"- FID of fewer than {FID_FULL_RANK:,} pictures is biased upwards, and the covariance behind it has no full rank: "
             "it compares sets of equal size, as in the paper's table, and says nothing about others."
         )
-    if few and any(len(item.kid.left_out) >= FEWEST_IMAGES for item in found):
+    if few and any(item.kid.has_interval for item in found):
         said.append("- 95 % intervals by the jackknife over pictures; bold: zero is outside.")
     return said
 
@@ -160,8 +162,8 @@ def _distances(
     if stored is None:
         mine, truth = (_features(tuple(store.picture(record, "restored") for record in each), parts) for each in sets)
         made = distances_of(mine, truth, parts**2, few)
-        stored = kept.keep(key, [[made.count], *([part.value, *part.left_out] for part in (made.kid, made.fid))])
-    near, far = (Estimate(values[0], np.array(values[1:])) for values in stored[1:])
+        stored = kept.keep(key, [[made.count], made.kid.numbers.tolist(), made.fid.numbers.tolist()])
+    near, far = (Estimate(np.array(values)) for values in stored[1:])
     return Distances(int(stored[0][0]), near, far)
 
 

@@ -6,24 +6,27 @@ import itertools
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from leader.bench.cell import Cell, Frozen, Recipe
+from leader.bench.columns import DEFAULT
 from leader.bench.images import list_images
 from leader.errors import LeaderError, unknown_name
 from leader.methods import METHODS, SITCOM
 from leader.metrics import METRICS
 from leader.plugins import PLUGINS, expand
 
+Count = Annotated[int, "[1, 100000]"]
+
 
 @dataclass(frozen=True)
 class Task:
     """A degradation of an experiment; sigma is quoted for [0, 1] images."""
 
-    label: str
     name: str
-    options: dict[str, Any]
-    sigma: float
+    label: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    sigma: Annotated[float, "[0, 10]"] = 0.0
 
 
 @dataclass(frozen=True)
@@ -66,20 +69,35 @@ class Form:
     prior: str = "embedded"
     images: str = "test"
     fit: str = "crop"
-    size: int = 128
-    count: int = 16
-    steps: int = 100
+    size: Annotated[int, "[1, 4096]"] = 128
+    count: Count = 16
+    steps: Count = 100
     seeds: tuple[int, ...] = (0,)
     device: str = "cpu"
     precision: str = "float32"
-    batch: int = 1
-    timed: int | None = None
-    pace: float | None = None
+    batch: Count = 1
+    timed: Annotated[int | None, "[0, 100000]"] = None
+    pace: Annotated[float | None, "[0, 1000000]"] = None
     timing: bool = True
     memory: bool = False
     keep: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
-    methods: dict[str, dict[str, Any]] = field(default_factory=dict)
+    methods: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How the records are shown: [table] (see tables.py and distances.py) and [figure] (see figures.py)."""
+
+    kind: str | None = None
+    metrics: tuple[str, ...] = DEFAULT
+    std: bool = True
+    baseline: str | None = None
+    parts: Annotated[int, "[1, 8]"] = 1
+    beside: tuple[str, ...] | None = None
+    published: dict[str, Any] = field(default_factory=dict)
+    images: Count = 1
+    image: Annotated[int, "[0, 100000]"] = 0
 
 
 @dataclass(frozen=True)
@@ -92,8 +110,8 @@ class Experiment:
     tasks: tuple[Task, ...]
     rows: tuple[Row, ...]
     form: Form
-    table: dict[str, Any]
-    figure: dict[str, Any]
+    table: Shown
+    figure: Shown
 
     def row(self, label: str) -> Row:
         for row in self.rows:
@@ -179,7 +197,7 @@ class Experiment:
             timing=timed,
             memory=form.memory,
             keep=form.keep,
-            metrics=tuple(name for name in self.table.get("metrics", ()) if name in METRICS and name not in METRICS.own),
+            metrics=tuple(name for name in self.table.metrics if name in METRICS and name not in METRICS.own),
         )
 
 

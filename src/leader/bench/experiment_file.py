@@ -30,16 +30,16 @@ import itertools
 import math
 import os
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from leader.bench.cell import BASELINES, KEEP, Frozen
 from leader.bench.columns import COLUMNS
-from leader.bench.experiment import Experiment, Form, Row, Task, merge_settings
+from leader.bench.experiment import Experiment, Form, Row, Shown, Task, merge_settings
 from leader.bench.images import FITS
-from leader.bench.schema import Table, parse_toml
-from leader.by_name import label_of, show_value
+from leader.bench.schema import check_plain, parse_toml, read_entries
+from leader.by_name import check_count, label_of, show_value
 from leader.errors import LeaderError, UsageError, unknown_name
 from leader.methods import METHODS, make_method
 from leader.plugins import BUNDLES, PLUGINS, label_plugin, make_plugin
@@ -49,30 +49,50 @@ from leader.uncertainty.estimators import read_estimator
 HOME = Path(__file__).parent
 OF_THE_RUN = ("probes", "trust_time", "use_presets")
 """Settings of a row that belong to neither the method nor a plug-in."""
-_TOP = ("title", "note", "tasks", "task", "rows", "form", "table", "figure")
-_ROWS = (
-    "methods",
-    "plugins",
-    "settings",
-    "vary",
-    "steps",
-    "grid",
-    "calls_of",
-    "label",
-    "against",
-    "estimator",
-    "forms",
-    "only",
-    "count",
-)
-_TASK = ("label", "name", "options", "sigma")
-_TABLE = ("metrics", "std", "baseline", "kind", "parts", "beside", "published")
-_FIGURE = ("kind", "metrics", "images", "image")
-_MOST_STEPS = 100_000
-_LARGEST_SIZE = 4096
-_MOST_IMAGES = 100_000
+KINDS = ("distances", "grid", "path", "sweep", "bars", "uncertainty")
 _MOST_ROWS = 2_000
 _MOST_CELLS = 1_000_000
+
+
+@dataclass(frozen=True)
+class _Document:
+    """A file's entries; the tables in it are read one by one."""
+
+    tasks: tuple[str, ...]
+    title: str | None = None
+    note: str = ""
+    rows: tuple[Any, ...] = ()
+    task: dict[str, Any] = field(default_factory=dict)
+    form: dict[str, Any] = field(default_factory=lambda: {"small": {}})
+    table: dict[str, Any] = field(default_factory=dict)
+    figure: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A [[rows]] table."""
+
+    methods: tuple[str, ...]
+    plugins: tuple[tuple[str, ...], ...] = ((),)
+    settings: dict[str, Any] = field(default_factory=dict)
+    vary: dict[str, Any] = field(default_factory=dict)
+    steps: tuple[int, ...] | int | None = None
+    grid: str | None = None
+    calls_of: str | None = None
+    label: str | None = None
+    against: str | None = None
+    estimator: str | dict | None = None  # type: ignore[type-arg]  # a bare type is checked
+    forms: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    count: Annotated[int | None, "[1, 100000]"] = None
+
+
+@dataclass(frozen=True)
+class _Own:
+    """Steps and settings of one method in a form."""
+
+    steps: Annotated[int | None, "[1, 100000]"] = None
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 def find_experiment(name: str, folder: Path = Path("experiments")) -> Path:
@@ -89,21 +109,18 @@ def find_experiment(name: str, folder: Path = Path("experiments")) -> Path:
 def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experiment:
     """An experiment in the given form; `changes` replace fields of the form (None: unchanged)."""
     where = f"'{path.name}'"
-    document = Table(parse_toml(path), where, _TOP)
-    definitions = {**read_shared("tasks.toml", path), **document.named_tables("task")}
-    shared = read_shared("forms.toml", path)
-    named = document.named_tables("form") or {"small": {}}
-    forms = {
-        name: merge_settings(_read_shared_form(shared, name), own) if isinstance(own, dict) else own
-        for name, own in named.items()
-    }
-    if form not in forms:
+    document = read_entries(_Document, parse_toml(path), "experiment", path.name)
+    definitions = {**read_shared("tasks.toml", path), **_check_table(document.task, f"'task' in {where}")}
+    shared, forms = read_shared("forms.toml", path), _check_table(document.form, f"'form' in {where}")
+    own = form if form in forms else _check_table(shared.get(form, {}), f"The shared form '{form}'").get("of")
+    if own not in forms:
         raise unknown_name(f"form of '{path.stem}'", form, forms)
-    chosen = _form(Table(forms[form], f"the form '{form}' of {where}", [item.name for item in fields(Form)]), changes)
-    blocks = [Table(block, f"the rows of {where}", _ROWS) for block in document.tables("rows")]
-    tasks = tuple(_task(name, definitions) for name in document.texts("tasks"))
-    known = dict(zip(document.texts("tasks"), (task.label for task in tasks), strict=True))
-    rows = tuple(row for block in blocks for row in _expand(block, known) if form in _forms_of_rows(block, forms))
+    entries = _check_table(forms[own], f"The form '{own}' of {where}")
+    chosen = _form(merge_settings(_read_shared_form(shared, form), entries), changes, f"{form} of {path.name}")
+    blocks = [read_entries(_Block, block, "block of rows", path.name) for block in document.rows]
+    tasks = tuple(_task(name, definitions) for name in document.tasks)
+    known = dict(zip(document.tasks, (task.label for task in tasks), strict=True))
+    rows = tuple(row for block in blocks for row in _expand(block, known, where) if own in _forms_of_rows(block, forms, where))
     _check_rows(rows, path)
     labels = [task.label for task in tasks]
     if not labels or len(set(labels)) != len(labels):
@@ -112,13 +129,13 @@ def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experime
         raise LeaderError(f"{where} asks for {total} cells; at most {_MOST_CELLS} are allowed, so lower its count or seeds.")
     return Experiment(
         name=f"{path.stem}-{form}",
-        title=document.text("title", path.stem),
-        note=document.text("note", ""),
+        title=path.stem if document.title is None else document.title,
+        note=document.note,
         tasks=tasks,
         rows=rows,
         form=chosen,
-        table=_read_shown(Table(document.values.get("table", {}), f"[table] of {where}", _TABLE)),
-        figure=_read_shown(Table(document.values.get("figure", {}), f"[figure] of {where}", _FIGURE)),
+        table=_read_shown(document.table, f"[table] of {path.name}"),
+        figure=_read_shown(document.figure, f"[figure] of {path.name}"),
     )
 
 
@@ -129,16 +146,20 @@ def read_shared(name: str, path: Path | None = None) -> dict[str, Any]:
 
 def _read_shared_form(shared: dict[str, Any], name: str) -> dict[str, Any]:
     """The shared form of a name, which overrides the form it is `like`; empty if there is none."""
-    form = shared.get(name, {})
-    if not isinstance(form, dict):
-        raise UsageError(f"The shared form '{name}' must be a table; found {show_value(form)}.")
-    own = {key: value for key, value in form.items() if key != "like"}
-    base = form.get("like")
+    form = _check_table(shared.get(name, {}), f"The shared form '{name}'")
+    own = {key: value for key, value in form.items() if key not in ("like", "of")}
+    base = form.get("like", form.get("of"))
     if base is None:
         return own
     if base not in shared or base == name:
         raise unknown_name(f"form that '{name}' is like", str(base), shared)
     return merge_settings(_read_shared_form({key: value for key, value in shared.items() if key != name}, base), own)
+
+
+def _check_table(values: Any, where: str) -> dict[str, Any]:
+    if not isinstance(values, dict):
+        raise UsageError(f"{where} must be a table; found {show_value(values)}.")
+    return values
 
 
 def load_tasks(names: list[str] | None = None) -> list[Task]:
@@ -147,141 +168,124 @@ def load_tasks(names: list[str] | None = None) -> list[Task]:
     return [_task(name, definitions) for name in names or definitions]
 
 
-def _forms_of_rows(block: Table, forms: Collection[str]) -> Collection[str]:
+def _forms_of_rows(block: _Block, forms: Collection[str], where: str) -> Collection[str]:
     """The forms that have the rows of a block."""
-    for name in (named := block.texts("forms", ())):
+    for name in block.forms:
         if name not in forms:
-            raise unknown_name(f"form of {block.where}", name, forms)
-    return named or forms
+            raise unknown_name(f"form of the rows of {where}", name, forms)
+    return block.forms or forms
 
 
-def _form(table: Table, changes: dict[str, Any]) -> Form:
+def _form(table: dict[str, Any], changes: dict[str, Any], name: str) -> Form:
     """The form of a table, overridden by the `changes` that are not None: both are checked."""
-    values = {**table.values, **{key: value for key, value in changes.items() if value is not None}}
-    given, default = Table(values, table.where, values), Form()
-    for item in given.texts("keep", ()):
+    values = {**table, **{key: value for key, value in changes.items() if value is not None}}
+    values["seeds"] = [seeds] if isinstance(seeds := values.get("seeds", [0]), int) else seeds
+    form = read_entries(Form, values, "form", name)
+    for item in form.keep:
         if item not in KEEP:
             raise unknown_name("thing to keep", item, KEEP)
-    fit = given.text("fit", default.fit)
-    if fit not in FITS:
-        raise unknown_name("way of bringing pictures to size", fit, FITS)
-    return Form(
-        prior=given.text("prior", default.prior),
-        images=given.text("images", default.images),
-        fit=fit,
-        size=given.integer("size", default.size, 1, _LARGEST_SIZE),
-        count=given.integer("count", default.count, 1, _MOST_IMAGES),
-        steps=given.integer("steps", default.steps, 1, _MOST_STEPS),
-        seeds=given.integers("seeds", default.seeds, 0, 2**63 - 1),
-        device=given.text("device", default.device),
-        precision=given.text("precision", default.precision),
-        batch=given.integer("batch", default.batch, 1, _MOST_IMAGES),
-        timed=given.integer("timed", None, 0, _MOST_IMAGES) if "timed" in given else None,
-        pace=given.number("pace", 1.0, 0.0, 1e6) if "pace" in given else None,
-        timing=given.flag("timing", default.timing),
-        memory=given.flag("memory", default.memory),
-        keep=given.texts("keep", ()),
-        settings=_plugin_settings(given.plain("settings", PLUGINS), given.where),
-        methods={name: _own(name, entry, given.where) for name, entry in given.named_tables("methods").items()},
-    )
+    if form.fit not in FITS:
+        raise unknown_name("way of bringing pictures to size", form.fit, FITS)
+    check_plain(form.settings, f"'settings' in the form '{name}'", PLUGINS)
+    for plugin in form.settings:  # each method has its own
+        if plugin not in PLUGINS:
+            raise unknown_name(f"plug-in among the settings of the form '{name}'", plugin, PLUGINS)
+        make_plugin(plugin, form.settings[plugin])
+    methods = _check_table(form.methods, f"'methods' in the form '{name}'")
+    own = {method: _own(method, entry, name) for method, entry in methods.items()}
+    return replace(form, seeds=_read_numbers("A seed", form.seeds, 0), methods=own)
 
 
-def _plugin_settings(settings: dict[str, Any], where: str) -> dict[str, Any]:
-    """Settings for every row: only those of plug-ins, since each method has its own."""
-    for name in settings:
-        if name not in PLUGINS:
-            raise unknown_name(f"plug-in among the settings of {where}", name, PLUGINS)
-        make_plugin(name, settings[name])
-    return settings
+def _read_numbers(what: str, given: tuple[int, ...] | int, least: int) -> tuple[int, ...]:
+    """One or several whole numbers."""
+    numbers = (given,) if isinstance(given, int) else given
+    if not numbers:
+        raise LeaderError(f"{what} is wanted, or a list of them; found [].")
+    return tuple(check_count(what, number, least, 100_000 if least else 2**31 - 1) for number in numbers)
 
 
-def _own(method: str, entry: Any, where: str) -> dict[str, Any]:
+def _own(method: str, entry: Any, form: str) -> dict[str, Any]:
     """Steps and settings of one method in a form."""
     if method not in METHODS:
-        raise unknown_name(f"method in {where}", method, METHODS)
-    table = Table(entry, f"the method '{method}' of {where}", ("steps", "settings"))
-    settings = table.plain("settings", PLUGINS)
-    _check_settings(method, settings)
-    steps = {"steps": table.integer("steps", None, 1, _MOST_STEPS)} if "steps" in table else {}
-    return {**steps, "settings": settings}
+        raise unknown_name(f"method in the form '{form}'", method, METHODS)
+    own = read_entries(_Own, entry, f"method '{method}' of the form", form)
+    check_plain(own.settings, f"'settings' of the method '{method}' in the form '{form}'", PLUGINS)
+    _check_settings(method, own.settings)
+    return {**({} if own.steps is None else {"steps": own.steps}), "settings": own.settings}
 
 
-def _read_shown(table: Table) -> dict[str, Any]:
+def _read_shown(values: Any, name: str) -> Shown:
     """The entries of [table] and [figure], checked."""
-    for name in ("kind", "baseline"):
-        table.text_or_none(name)
-    if table.text("kind", "distances") not in ("distances", "grid", "path", "sweep", "bars", "uncertainty"):
-        raise LeaderError(f"{table.where} names the unknown kind '{table.text('kind')}'; use distances, or a kind of figure.")
-    for list_name in ("metrics", "beside"):
-        for name in table.texts(list_name, ()):
-            if name not in COLUMNS:
-                raise unknown_name(f"number in {table.where}", name, COLUMNS)
-    table.flag("std", True)
-    table.integer("images", 1, 1, _MOST_IMAGES)
-    table.integer("parts", 1, 1, 8)
-    for label, entry in table.named_tables("published").items():
-        own = Table(entry, f"'{label}' among the published numbers of {table.where}", ("data", *COLUMNS))
-        own.text("data", "")
-        for name in COLUMNS:
-            own.number(name, 0.0, -100.0, 1000.0)
-    table.integer("image", 0, 0, _MOST_IMAGES)
-    return table.values
+    shown = read_entries(Shown, values, "table", name)
+    if shown.kind not in (None, *KINDS):
+        raise LeaderError(f"{name} names the unknown kind '{shown.kind}'; use distances, or a kind of figure.")
+    for number in (*shown.metrics, *(shown.beside or ())):
+        if number not in COLUMNS:
+            raise unknown_name(f"number in {name}", number, COLUMNS)
+    for label, entry in _check_table(shown.published, f"'published' in {name}").items():
+        for key, value in _check_table(entry, f"'{label}' among the published numbers of {name}").items():
+            if key not in ("data", *COLUMNS):
+                raise unknown_name(f"number among the published ones of '{label}'", key, COLUMNS)
+            if not (isinstance(value, str) if key == "data" else isinstance(value, (int, float)) and abs(value) <= 1000):
+                raise LeaderError(f"'{key}' among the published numbers of '{label}' is in %; found {show_value(value)}.")
+    return shown
 
 
 def _task(name: str, definitions: dict[str, Any]) -> Task:
     if name not in definitions:
         raise unknown_name("task of an experiment", name, definitions)
-    entry = Table(definitions[name], f"the task '{name}'", _TASK)
-    return Task(entry.text("label", name), entry.text("name"), entry.plain("options"), entry.number("sigma", 0.0, 0.0, 10.0))
+    task = read_entries(Task, definitions[name], "task", name)
+    check_plain(task.options, f"'options' in the task '{name}'")
+    return replace(task, label=task.label or name)
 
 
-def _expand(block: Table, tasks: Mapping[str, str]) -> Iterator[Row]:
+def _expand(block: _Block, tasks: Mapping[str, str], where: str) -> Iterator[Row]:
     """The rows of one [[rows]] table; tasks: the labels of the experiment's by name."""
-    for name in (only := block.texts("only", ())):
+    for name in block.only:
         if name not in tasks:
-            raise unknown_name(f"task of {block.where}", name, tasks)
-    vary = [[(key, value) for value in values] for key, values in block.alternatives("vary").items()]
-    listed = isinstance(block.values.get("steps"), list)
-    counts: tuple[int | None, ...] = block.integers("steps", (1,), 1, _MOST_STEPS) if "steps" in block else (None,)
-    given, grid = block.plain("settings", PLUGINS), block.text_or_none("grid")
-    estimator = _estimator(block)
+            raise unknown_name(f"task of the rows of {where}", name, tasks)
+    check_plain(block.settings, f"'settings' in the rows of {where}", PLUGINS)
+    check_plain(block.vary, f"'vary' in the rows of {where}")
+    if any(not isinstance(values, list) or not values for values in block.vary.values()):
+        raise LeaderError(f"An entry of 'vary' in the rows of {where} must be a list of texts or numbers; found {block.vary}.")
+    vary = [[(key, value) for value in values] for key, values in block.vary.items()]
+    counts = (None,) if block.steps is None else _read_numbers("A number of steps", block.steps, 1)
     if (combinations := math.prod(len(values) for values in vary)) > _MOST_ROWS:
-        raise LeaderError(f"{block.where} vary over {combinations} combinations; at most {_MOST_ROWS} are allowed.")
-    for method in block.texts("methods"):
-        for count, plugins in itertools.product(counts, block.lists("plugins", [[]])):
-            _check_names(method, plugins, grid)
-            tail = f", T = {count}" if listed else ""
-            base = BASELINES[method] if method in BASELINES else label_of(METHODS[method])
-            plain = " + ".join([base, *map(label_plugin, plugins)]) + tail
-            for chosen in itertools.product(*vary):
-                settings = given
-                for key, value in chosen:
-                    settings = merge_settings(settings, _nest_settings(key, value))
-                _check_settings(method, settings)
-                label = _label(block.text_or_none("label"), plain, chosen, block.where)
-                host = block.text("against", base + tail)
-                yield Row(
-                    label=label,
-                    method=method,
-                    plugins=tuple(plugins),
-                    settings=settings,
-                    steps=count,
-                    grid=grid,
-                    estimator=estimator,
-                    calls_of=block.text_or_none("calls_of"),
-                    against=None if host == label else host,
-                    count=block.integer("count", None, 1, _MOST_IMAGES) if "count" in block else None,
-                    only=tuple(tasks[name] for name in only) or None,
-                )
+        raise LeaderError(f"The rows of {where} vary over {combinations} combinations; at most {_MOST_ROWS} are allowed.")
+    for method, count, plugins in itertools.product(block.methods, counts, block.plugins):
+        _check_names(method, plugins, block.grid)
+        tail = f", T = {count}" if isinstance(block.steps, tuple) else ""
+        base = BASELINES[method] if method in BASELINES else label_of(METHODS[method])
+        plain = " + ".join([base, *map(label_plugin, plugins)]) + tail
+        for chosen in itertools.product(*vary):
+            settings = block.settings
+            for key, value in chosen:
+                settings = merge_settings(settings, _nest_settings(key, value))
+            _check_settings(method, settings)
+            label = _label(block.label, plain, chosen, where)
+            host = block.against or base + tail
+            yield Row(
+                label=label,
+                method=method,
+                plugins=plugins,
+                settings=settings,
+                steps=count,
+                grid=block.grid,
+                estimator=_estimator(block.estimator, where),
+                calls_of=block.calls_of,
+                against=None if host == label else host,
+                count=block.count,
+                only=tuple(tasks[name] for name in block.only) or None,
+            )
 
 
-def _estimator(block: Table) -> str | Frozen | None:
+def _estimator(given: str | dict[str, Any] | None, where: str) -> str | Frozen | None:
     """How Sigma is estimated: a name, or a table of settings."""
-    if not isinstance(block.values.get("estimator"), dict):
-        return block.text_or_none("estimator")
-    table = block.plain("estimator")
-    read_estimator(table)
-    return Frozen(table)
+    if not isinstance(given, dict):
+        return given
+    check_plain(given, f"'estimator' in the rows of {where}")
+    read_estimator(given)
+    return Frozen(given)
 
 
 def _check_settings(method: str, settings: dict[str, Any]) -> None:
@@ -299,7 +303,7 @@ def _label(wanted: str | None, plain: str, chosen: tuple[tuple[str, Any], ...], 
         return ", ".join([plain, *(f"{key} = {value}" for (key, _), value in zip(chosen, values, strict=True))])
     if not wanted.count("{}") == wanted.count("{") == wanted.count("}") == len(values):
         raise LeaderError(
-            f"The label '{wanted}' in {where} has {wanted.count('{')} braces, and {len(values)} values vary: "
+            f"The label '{wanted}' in the rows of {where} has {wanted.count('{')} braces, and {len(values)} values vary: "
             "write one {} for each."
         )
     return wanted.format(*values)
@@ -311,7 +315,7 @@ def _nest_settings(key: str, value: Any) -> dict[str, Any]:
     return {head: {tail: value} if tail else value}
 
 
-def _check_names(method: str, plugins: list[str], grid: str | None) -> None:
+def _check_names(method: str, plugins: Collection[str], grid: str | None) -> None:
     if method not in BASELINES and method not in METHODS:
         raise unknown_name("method", method, [*METHODS, *BASELINES])
     for plugin in plugins:

@@ -6,14 +6,14 @@ sweep        numbers against T: a panel per metric, a curve per method and set o
 bars         numbers per task: a panel per metric, a bar per row, with 95 % intervals of the mean from 5 images on
 uncertainty  U_t and the jumps against t: a column per task, mean and range over images
 
-panels.py prepares the content. The same records give the same bytes: no dates, fixed identifiers.
+The same records give the same bytes: no dates, fixed identifiers.
 """
 
 from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from leader.bench.cell import Place
 from leader.bench.columns import COLUMNS
 from leader.bench.experiment import Experiment
-from leader.bench.panels import Records, bar_groups, grid_shots, path_strips, sweep_curves, uncertainty_bands
-from leader.bench.records import Store, write_atomically
+from leader.bench.records import Record, Store, write_atomically
+from leader.bench.statistics import Numbers, interval_of_mean
 from leader.errors import LeaderError, unknown_name
 from leader.plugins import BUNDLES, PLUGINS, label_plugin
 
+Records = Mapping[Place, Record]
 COLOURS = ("#3b6fb6", "#e07b39", "#4c9a52", "#a34fa0", "#c0392b", "#7f8c8d", "#17a2a2", "#b8960c")
 _STYLE = {
     "font.size": 8,
@@ -61,7 +63,7 @@ def save_figure(make: Callable[[], Any], out: Path) -> None:
 
 def make_figure(experiment: Experiment, records: Records, store: Store) -> Any:
     """The experiment's figure, as matplotlib's."""
-    kind = experiment.figure.get("kind")
+    kind = experiment.figure.kind
     if kind not in KINDS:
         raise unknown_name(f"kind of figure in '{experiment.name}'", str(kind), KINDS)
     return KINDS[kind](experiment, records, store)
@@ -80,87 +82,102 @@ def drawing() -> Iterator[None]:
 
 
 def _grid(experiment: Experiment, records: Records, store: Store) -> Any:
-    lines = grid_shots(experiment, records, store)
+    shown = range(min(experiment.form.count, experiment.figure.images))
+    lines = [(task.label, index) for task in experiment.tasks for index in shown]
     figure, axes = _axes(len(lines), len(experiment.rows), 1.15, 1.3)
-    for i, line in enumerate(lines):
-        for j, shot in enumerate(line):
-            axis = axes[i][j]
+    for i, (task, index) in enumerate(lines):
+        axes[i][0].set_ylabel(_broken(task), fontsize=6)
+        for axis, row in zip(axes[i], experiment.rows):
             _bare(axis)
-            if shot.picture is None:
+            record = records.get((row.label, task, index, experiment.form.seeds[0]), {"error": "missing"})
+            if "error" in record:
                 axis.text(0.5, 0.5, "–", ha="center", va="center")
-            else:
-                axis.imshow(_pixels(shot.picture), interpolation="nearest")
-                if shot.caption:
-                    axis.set_xlabel(shot.caption, fontsize=5.5, labelpad=2)
-            if i == 0:
-                axis.set_title(_broken(shot.row), fontsize=6)
-            if j == 0:
-                axis.set_ylabel(_broken(shot.task), fontsize=6)
+                continue
+            axis.imshow(_pixels(store.picture(record, "restored")), interpolation="nearest")
+            if row.method != "reference" and record.get("lpips") is not None and record.get("psnr") is not None:
+                axis.set_xlabel(f"{record['psnr']:.2f} / {record['lpips']:.3f}", fontsize=5.5, labelpad=2)
+    for axis, row in zip(axes[0], experiment.rows):
+        axis.set_title(_broken(row.label), fontsize=6)
     _tight(figure)
     return figure
 
 
 def _path(experiment: Experiment, records: Records, store: Store) -> Any:
-    strips = path_strips(experiment, records, store)
-    width = max(1, *(len(strip.captions) for strip in strips))
+    """x0_hat during the run of each row, followed by its spread sqrt(Sigma) if that was stored."""
+    place = experiment.tasks[0].label, experiment.figure.image, experiment.form.seeds[0]
+    strips: list[tuple[str, Path, list[str]]] = []
+    for row in experiment.rows:
+        record = records.get((row.label, *place), {"key": f"of '{row.label}'"})
+        calls = [f"call {n}, t = {t}" for n, t in zip(record.get("frame_calls", []), record.get("frames", []))]
+        strips.append((row.label, store.picture(record, "path"), calls))
+        if "spread" in record["pictures"]:
+            strips.append((f"{row.label}: spread", store.picture(record, "spread"), [""] * len(calls)))
+    width, size = max(1, *(len(captions) for _, _, captions in strips)), experiment.form.size
     figure, axes = _axes(len(strips), width, 1.15, 1.3)
-    size = experiment.form.size
-    for i, strip in enumerate(strips):
-        pixels = _pixels(strip.picture)
-        for j in range(width):
-            _bare(axes[i][j])
-            if j < len(strip.captions):
-                axes[i][j].imshow(pixels[:, j * size : (j + 1) * size], interpolation="nearest")
-                axes[i][j].set_xlabel(strip.captions[j], fontsize=5.5, labelpad=2)
-        axes[i][0].set_ylabel(_broken(strip.label), fontsize=6)
+    for line, (label, picture, captions) in zip(axes, strips):
+        pixels = _pixels(picture)
+        for axis in line:
+            _bare(axis)
+        for j, (axis, caption) in enumerate(zip(line, captions)):
+            axis.imshow(pixels[:, j * size : (j + 1) * size], interpolation="nearest")
+            axis.set_xlabel(caption, fontsize=5.5, labelpad=2)
+        line[0].set_ylabel(_broken(label), fontsize=6)
     _tight(figure)
     return figure
 
 
 def _sweep(experiment: Experiment, records: Records, store: Store) -> Any:
-    panels = sweep_curves(experiment, records)
-    figure, axes = _axes(1, len(panels), 2.4, 2.2)
-    ticks = sorted({row.steps or experiment.form.steps for row in experiment.rows})
-    for axis, (metric, curves) in zip(axes[0], panels.items()):
-        for colour, curve in zip(itertools.cycle(COLOURS), curves):
-            style = "--" if any(curve.name.endswith(label) for label in map(label_plugin, (*BUNDLES, *PLUGINS))) else "-"
-            axis.plot(curve.steps, curve.means, style, marker="o", ms=3, color=colour, label=curve.name)
+    numbers, task, metrics = Numbers(experiment, records), experiment.tasks[0].label, _metrics_of(experiment)
+    figure, axes = _axes(1, len(metrics), 2.4, 2.2)
+    curves: dict[str, list[tuple[int, str]]] = {}
+    for row in experiment.rows:
+        curves.setdefault(row.label.partition(", T = ")[0], []).append((row.steps or experiment.form.steps, row.label))
+    ticks = sorted({count for points in curves.values() for count, _ in points})
+    plugged = tuple(map(label_plugin, (*BUNDLES, *PLUGINS)))
+    for axis, metric in zip(axes[0], metrics):
+        for colour, (name, points) in zip(itertools.cycle(COLOURS), curves.items()):
+            found = [(count, numbers.summary(label, task, metric)) for count, label in sorted(points)]
+            means = {count: summary.mean for count, summary in found if summary is not None}
+            style = "--" if name.endswith(plugged) else "-"
+            axis.plot(list(means), list(means.values()), style, marker="o", ms=3, color=colour, label=name)
         axis.set(title=COLUMNS[metric].title, xlabel="T", xscale="log")
         axis.set_xticks(ticks, [str(count) for count in ticks])
         axis.minorticks_off()
-    figure.suptitle(experiment.tasks[0].label, fontsize=8)
+    figure.suptitle(task, fontsize=8)
     _tight(figure, axes[0][0])
     return figure
 
 
 def _bars(experiment: Experiment, records: Records, store: Store) -> Any:
-    panels = bar_groups(experiment, records)
-    figure, axes = _axes(1, len(panels), 2.6, 2.6)
+    numbers, metrics = Numbers(experiment, records), _metrics_of(experiment)
+    figure, axes = _axes(1, len(metrics), 2.6, 2.6)
     width = 0.8 / len(experiment.rows)
-    rows, tasks = [row.label for row in experiment.rows], [task.label for task in experiment.tasks]
-    for axis, (metric, bars) in zip(axes[0], panels.items()):
-        for bar in bars:
-            position, place = rows.index(bar.row), tasks.index(bar.task)
-            where = place + (position - (len(rows) - 1) / 2) * width
-            axis.bar(where, bar.mean, width, color=COLOURS[position % len(COLOURS)], label=bar.row if place == 0 else None)
-            if bar.low is not None and bar.high is not None:
-                spread = [[bar.mean - bar.low], [bar.high - bar.mean]]
-                axis.errorbar(where, bar.mean, spread, color="black", lw=0.6, capsize=1.5)
+    for axis, metric in zip(axes[0], metrics):
+        for (position, row), (place, task) in itertools.product(enumerate(experiment.rows), enumerate(experiment.tasks)):
+            values = list(numbers.per_image(row.label, task.label, metric).values())
+            if not values:
+                continue
+            where, mean = place + (position - (len(experiment.rows) - 1) / 2) * width, float(np.mean(values))
+            axis.bar(where, mean, width, color=COLOURS[position % len(COLOURS)], label=row.label if place == 0 else None)
+            if interval := interval_of_mean(values):
+                spread = [[mean - interval[0]], [interval[1] - mean]]
+                axis.errorbar(where, mean, spread, color="black", lw=0.6, capsize=1.5)
         axis.set_title(COLUMNS[metric].title)
-        axis.set_xticks(range(len(tasks)), [_broken(label) for label in tasks], rotation=60, fontsize=6)
+        labels = [_broken(task.label) for task in experiment.tasks]
+        axis.set_xticks(range(len(labels)), labels, rotation=60, fontsize=6)
     _tight(figure, axes[0][0])
     return figure
 
 
 def _uncertainty(experiment: Experiment, records: Records, store: Store) -> Any:
-    panels = uncertainty_bands(experiment, records)
-    figure, axes = _axes(2, len(panels), 2.3, 1.7)
-    for column, (task, lines) in enumerate(panels.items()):
-        for axis, bands in zip((axes[0][column], axes[1][column]), lines):
-            for colour, band in zip(itertools.cycle(COLOURS), bands):
-                axis.plot(band.times, band.mean, color=colour, lw=1, label=band.row)
-                axis.fill_between(band.times, band.low, band.high, color=colour, alpha=0.2, lw=0)
-        axes[0][column].set(title=_broken(task), yscale="log")
+    figure, axes = _axes(2, len(experiment.tasks), 2.3, 1.7)
+    for column, task in enumerate(experiment.tasks):
+        for colour, row in zip(itertools.cycle(COLOURS), experiment.rows):
+            places = sorted(place for place in records if place[:2] == (row.label, task.label))
+            traces = [records[place]["trace"] for place in places if "trace" in records[place]]
+            for axis, entry in zip((axes[0][column], axes[1][column]), (2, 1)):
+                _draw_band(axis, traces, entry, colour, row.label)
+        axes[0][column].set(title=_broken(task.label), yscale="log")
         axes[1][column].set_xlabel("t")
         for line in (0, 1):
             axes[line][column].invert_xaxis()
@@ -168,6 +185,27 @@ def _uncertainty(experiment: Experiment, records: Records, store: Store) -> Any:
     axes[1][0].set_ylabel("jump (grid steps)")
     _tight(figure, axes[0][0])
     return figure
+
+
+def _draw_band(axis: Any, traces: list[list[list[Any]]], entry: int, colour: str, row: str) -> None:
+    """A value along t, its mean, smallest and largest over the images that visited t.
+
+    entry: 1 for the jump, 2 for U in the visits [t, jump, U] of a trace
+    """
+    found: dict[int, list[float]] = {}
+    for visit in itertools.chain(*traces):
+        if visit[entry] is not None:
+            found.setdefault(int(visit[0]), []).append(float(visit[entry]))
+    times = sorted(found, reverse=True)
+    axis.plot(times, [float(np.mean(found[t])) for t in times], color=colour, lw=1, label=row)
+    axis.fill_between(times, [min(found[t]) for t in times], [max(found[t]) for t in times], color=colour, alpha=0.2, lw=0)
+
+
+def _metrics_of(experiment: Experiment) -> tuple[str, ...]:
+    """The numbers that the experiment's figure shows, a panel each."""
+    if not experiment.figure.metrics:
+        raise LeaderError(f"The figure of '{experiment.name}' names no number; leave 'metrics' out or fill it.")
+    return experiment.figure.metrics
 
 
 def _axes(lines: int, columns: int, width: float, height: float) -> tuple[Any, Any]:

@@ -51,25 +51,14 @@ def counts(result: Result, image: int, size: int) -> Record:
     }
 
 
-def memory_now(device: str = "cpu") -> float:
-    """Resident memory of this process in MB of 2^20 bytes, or on a GPU the memory allocated by torch."""
-    if device.startswith("cuda"):
-        return torch.cuda.memory_allocated() / 2**20
-    return _resident("VmRSS")
+def measure_memory(device: str = "cpu", peak: bool = False) -> float:
+    """Memory of this process in MB of 2^20 bytes, now or at most so far: resident, or on a GPU what torch has allocated.
 
-
-def memory_peak(device: str = "cpu") -> float:
-    """Peak memory of this process."""
-    if device.startswith("cuda"):
-        return torch.cuda.max_memory_allocated() / 2**20
-    return _resident("VmHWM")
-
-
-def _resident(line: str) -> float:
-    """A line of the kernel's report, which counts in kB of 2^10 bytes.
-
-    ru_maxrss, used if there is no report, survives exec and so includes the parent's size.
+    The kernel reports kB of 2^10 bytes. ru_maxrss, used if there is no report, survives exec and so includes the parent's size.
     """
+    if device.startswith("cuda"):
+        return (torch.cuda.max_memory_allocated() if peak else torch.cuda.memory_allocated()) / 2**20
+    line = "VmHWM" if peak else "VmRSS"
     if STATUS.is_file():
         for text in STATUS.read_text().splitlines():
             if text.startswith(f"{line}:"):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from leader.bench.cell import Cell, Place, Recipe
 from leader.bench.experiment import Experiment
-from leader.bench.keys import Identity, identify
+from leader.bench.keys import identify
 from leader.bench.priors import check_present
 from leader.bench.records import Record, Store
 from leader.bench.running import run_cells
@@ -146,12 +146,15 @@ def gather(experiment: Experiment, store: Store, *, partial: bool = False) -> Ga
     places: dict[Place, Record] = {}
     earlier: dict[str, int] = {}
     total = missing = 0
-    for cell, who in resolved_cells(experiment, places):
+    for cell in (cell for wave in waves(experiment.cells()) for cell in wave):
         total += 1
-        record = None if who is None else store.find(who.key)
-        if record is None and who is not None and (record := store.find_earlier(who.asked)) is not None:
-            for name in sorted(dict(who.revisions.items() ^ record["revisions"].items())):
-                earlier[name] = earlier.get(name, 0) + 1
+        record, source = None, places.get((cell.calls_of or "", *cell.place[1:]), {})
+        if cell.calls_of is None or "calls" in source:
+            who = identify(resolved(cell, places))
+            record = store.find(who.key)
+            if record is None and (record := store.find_earlier(who.asked)) is not None:
+                for name in sorted(dict(who.revisions.items() ^ record["revisions"].items())):
+                    earlier[name] = earlier.get(name, 0) + 1
         if record is None:
             missing += 1
         else:
@@ -162,20 +165,6 @@ def gather(experiment: Experiment, store: Store, *, partial: bool = False) -> Ga
             "partial table."
         )
     return Gathered(places, earlier, missing)
-
-
-def resolved_cells(experiment: Experiment, places: dict[Place, Record]) -> Iterator[tuple[Cell, Identity | None]]:
-    """Every cell with its identity; None if it depends on the calls of a record that is not in `places`.
-
-    The caller fills `places` as it goes.
-    """
-    for wave in waves(experiment.cells()):
-        for cell in wave:
-            if cell.calls_of is not None and "calls" not in places.get((cell.calls_of, *cell.place[1:]), {}):
-                yield cell, None
-            else:
-                known = resolved(cell, places)
-                yield known, identify(known)
 
 
 def dry_run(experiment: Experiment, store: Store, write: Callable[[str], None]) -> Bill:

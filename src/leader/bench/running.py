@@ -16,14 +16,15 @@ from torch import Tensor
 from leader.bench.cell import BASELINES, Cell
 from leader.bench.images import load_image, to_pixels
 from leader.bench.keys import identify, metrics_of_record, provenance
-from leader.bench.measures import DIGITS, counts, memory_now, memory_peak, scores
+from leader.bench.measures import DIGITS, counts, measure_memory, scores
 from leader.bench.priors import open_prior
 from leader.bench.records import Record
 from leader.bench.setup import operator_for, operator_of, sampler_of
 from leader.errors import LeaderError
 from leader.metrics.uncertainty import block_rank_correlation, calibration_error, interval_coverage, sparsification_error
+from leader.priors.base import Prior
 from leader.problem import Problem
-from leader.result import Step
+from leader.result import Result, Step
 from leader.trust.calibration import SHOWN
 from leader.trust.error_map import ErrorMap, error_map, is_in_metric
 from leader.trust.evidence import Watch, gather
@@ -54,13 +55,10 @@ def run_cells(cells: Sequence[Cell]) -> list[Answer]:
     alone.
     """
     recipe = cells[0].recipe
-    if len(cells) > 1 and operator_for(recipe, [cell.index for cell in cells]) is None:
+    if len(cells) > 1 and ("trust" in recipe.keep or operator_for(recipe, [cell.index for cell in cells]) is None):
         return [run_cell(cell) for cell in cells]
     try:
-        if "trust" in recipe.keep:
-            found: list[Found] = [(trusted_numbers(cell, metrics_of_record(recipe)), {}) for cell in cells]
-        else:
-            found = measure_cells(cells, metrics_of_record(recipe))
+        found = measure_cells(cells)
     except LeaderError as error:
         if len(cells) > 1:
             return [run_cell(cell) for cell in cells]
@@ -77,36 +75,40 @@ def _answer(cell: Cell, numbers: Record, pictures: dict[str, bytes]) -> Answer:
     return Answer({**record, **numbers}, {names[kind]: data for kind, data in pictures.items()})
 
 
-def open_picture(cell: Cell) -> Tensor:
-    """The picture of a cell, [1, 3, H, W] in [0, 1], on its device."""
-    if cell.image is None:
-        raise LeaderError("A cell without an image can be planned but not run; give the experiment a folder of pictures.")
-    return load_image(cell.image, cell.recipe.fit, cell.recipe.size).to(cell.recipe.device)
-
-
 def measure(cell: Cell, picture: Tensor) -> Problem:
     """The problem of a cell: y of the picture [1, 3, H, W] in [0, 1]; its noise is the same for all methods."""
     recipe = cell.recipe
     return Problem.simulate(picture, operator_of(recipe, cell.index), recipe.sigma, recipe.seed, ids=[cell.index])
 
 
-def measure_cells(cells: Sequence[Cell], metrics: tuple[str, ...]) -> list[Found]:
-    """The measured numbers of cells of one recipe, run together, with the scores of `metrics`, and their pictures."""
+def measure_cells(cells: Sequence[Cell]) -> list[Found]:
+    """The measured numbers of cells of one recipe, run together, and their pictures."""
     first, recipe, ids = cells[0], cells[0].recipe, [cell.index for cell in cells]
-    clean = [open_picture(cell) for cell in cells]
+    if any(cell.image is None for cell in cells):
+        raise LeaderError("A cell without an image can be planned but not run; give the experiment a folder of pictures.")
+    clean = [load_image(cell.image, recipe.fit, recipe.size).to(recipe.device) for cell in cells if cell.image is not None]
     operator = operator_for(recipe, ids)
     assert operator is not None
     problem = Problem.simulate(torch.cat(clean), operator, recipe.sigma, recipe.seed, ids=ids)
     found: list[Found] = [({}, {}) for _ in cells]
     if recipe.method in BASELINES:
+        if "trust" in recipe.keep:
+            raise LeaderError(f"The baseline '{recipe.method}' has no error map; remove its row, or 'trust' from keep.")
         restored = _baseline(recipe.method, torch.cat(clean), problem)
     else:
         prior = open_prior(recipe.prior, recipe.size, recipe.device, recipe.precision)
-        before = memory_now(recipe.device) if recipe.memory else 0.0
-        started = time.perf_counter()
+        before = measure_memory(recipe.device) if recipe.memory else 0.0
         steps: list[Step] = []
-        on_step = steps.append if "path" in recipe.keep else None
-        result = sampler_of(recipe, prior).run(problem, recipe.seed, ids=ids, on_step=on_step)
+        watch = Watch(prior.schedule) if "trust" in recipe.keep else None
+
+        def see(step: Step) -> None:
+            if "path" in recipe.keep:
+                steps.append(step)
+            if watch is not None:
+                watch(step)
+
+        started = time.perf_counter()
+        result = sampler_of(recipe, prior).run(problem, recipe.seed, ids=ids, on_step=see)
         seconds = time.perf_counter() - started
         restored = result.images
         for cell, (numbers, pictures) in zip(cells, found, strict=True):
@@ -114,7 +116,7 @@ def measure_cells(cells: Sequence[Cell], metrics: tuple[str, ...]) -> list[Found
             if recipe.timing:
                 numbers["seconds"] = round(seconds / len(cells), 4)
             if recipe.memory:  # read before any metric allocates
-                peak = memory_peak(recipe.device)
+                peak = measure_memory(recipe.device, peak=True)
                 numbers |= {"peak_mb": round(peak, 2), "run_mb": round(peak - before, 2)}
             if "trace" in recipe.keep:
                 trace = result.trace[cell.index]
@@ -124,10 +126,12 @@ def measure_cells(cells: Sequence[Cell], metrics: tuple[str, ...]) -> list[Found
                 frames = [steps[i] for i in chosen]
                 numbers |= {"frames": [int(step.t[0]) for step in frames], "frame_calls": [step.index + 1 for step in frames]}
                 pictures |= _path_pictures(frames)
+            if watch is not None:
+                numbers |= _judge_map(prior, problem, result, watch, cell, clean[0])
     for row, (picture, (numbers, pictures)) in enumerate(zip(clean, found, strict=True)):
         own, one = restored[row : row + 1], problem if len(cells) == 1 else problem.select(torch.tensor([row]))
         if recipe.method != "reference":
-            numbers |= scores(own, picture, one, metrics)
+            numbers |= scores(own, picture, one, metrics_of_record(recipe))
         if "restored" in recipe.keep:
             pictures["restored"] = _png(to_pixels((own[0] + 1) / 2))
     return found
@@ -166,30 +170,17 @@ def _png(pixels: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> bytes:
     return buffer.getvalue()
 
 
-def trusted_numbers(cell: Cell, metrics: tuple[str, ...]) -> Record:
-    """The measured numbers of a cell with scores of its error map (`keep = ["trust"]`) and of `metrics`; no pictures.
-
-    Other experiments have no revision of the trust map in their keys.
-    """
-    recipe = cell.recipe
-    if recipe.method in BASELINES:
-        raise LeaderError(f"The baseline '{recipe.method}' has no error map; remove its row, or 'trust' from keep.")
-    picture = open_picture(cell)
-    problem = measure(cell, picture)
-    prior = open_prior(recipe.prior, recipe.size, recipe.device)
-    watch = Watch(prior.schedule)
+def _judge_map(prior: Prior, problem: Problem, result: Result, watch: Watch, cell: Cell, picture: Tensor) -> Record:
+    """Scores of the error map of a cell's run (`keep = ["trust"]`)."""
     started = time.perf_counter()
-    result = sampler_of(recipe, prior).run(problem, recipe.seed, ids=[cell.index], on_step=watch)
-    between = time.perf_counter()
     evidence = gather(prior, problem, result.images, watch, cell.index)
     found = None if evidence is None else error_map(prior, problem, evidence, metric=is_in_metric(result))
-    ended = time.perf_counter()
+    seconds = time.perf_counter() - started
     if evidence is None or found is None:
-        raise LeaderError(f"The prior '{recipe.prior}' has no referee, or estimated no Sigma; run `leader fit-trust` first.")
-    numbers: Record = {**counts(result, cell.index, recipe.size), **scores(result.images, picture, problem, metrics)}
-    if recipe.timing:
-        numbers |= {"seconds": round(between - started, 4), "trust_seconds": round(ended - between, 4)}
-    return numbers | judged(found, evidence.restored - (2 * picture[0] - 1), evidence.open)
+        name = cell.recipe.prior
+        raise LeaderError(f"The prior '{name}' has no referee, or estimated no Sigma; run `leader fit-trust` first.")
+    numbers = judged(found, evidence.restored - (2 * picture[0] - 1), evidence.open)
+    return {**numbers, **({"trust_seconds": round(seconds, 4)} if cell.recipe.timing else {})}
 
 
 def judged(found: ErrorMap, error: Tensor, is_open: Tensor) -> Record:

@@ -121,7 +121,7 @@ def table(
     whole, store = choice.load(experiment)
     chosen = whole.restricted(rows, tasks)
     found = _gather_records(chosen, store, partial=partial)
-    if chosen.table.get("kind") == "distances":
+    if chosen.table.kind == "distances":
         text = render_distances(chosen, found.places, store)
     else:
         text = render_table(Numbers(chosen, found.places), format)

@@ -24,8 +24,7 @@ from leader.progress import ProgressDisplay
 from leader.restoration.request import RestoreRequest, word
 
 if TYPE_CHECKING:
-    from leader.folders.meter import FolderMeter
-    from leader.folders.run import FolderOutcome
+    from leader.folders.run import FolderMeter, FolderOutcome
 
 TERMINATED = 143
 
@@ -37,12 +36,12 @@ class FolderOptions:
     heading: ClassVar[str] = "For folders"
 
     jobs: int | None = word(
-        None, "Worker processes (1), which share the cores; 0 for none.", int, "--jobs", "-j", least=0, most=4096
+        None, "Worker processes (1), which share the cores; 0 for none.", int, short="-j", least=0, most=4096
     )
     engine: str = word("local", "Where to restore: local, or ray for a Ray cluster.")
     address: str | None = word(None, "Address of the Ray cluster: auto, or HOST:PORT.")
     maps: str | None = word(None, "Write the trust map of every picture beside it (NAME.map.png).", metavar="png|npy")
-    report: bool = word(False, "Write one page with all pictures, before and after.", bool, "--report")
+    report: bool = word(False, "Write one page with all pictures, before and after.", bool)
 
     def refuse(self, picture: Path) -> None:
         """Rejects these options for a single picture."""

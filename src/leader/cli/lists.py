@@ -35,12 +35,7 @@ def methods(name: Name = None) -> None:
     if name not in METHODS:
         raise unknown_name("method", name, METHODS)
     method = METHODS[name]
-    to_stdout(f"{name}: {method.summary}")
-    to_stdout(f"paper: {method.paper}")
-    to_stdout(f"needs: {method.needs}")
-    to_stdout(f"network calls per step: {method.calls_per_step}")
-    _print_settings(method)
-    to_stdout(f"example: leader restore small.png large.png --task sr --method {name}")
+    _describe(name, method, "method", f"needs: {method.needs}", f"network calls per step: {method.calls_per_step}")
 
 
 def plugins(name: Name = None) -> None:
@@ -49,20 +44,13 @@ def plugins(name: Name = None) -> None:
 
     if name is None:
         rows = [(key, PLUGINS[key].summary) for key in sorted(PLUGINS)]
-        table(
-            ("plug-in", "what it does"),
-            [*rows, *((key, " and ".join(parts)) for key, parts in BUNDLES.items())],
-        )
-        return
-    if name in BUNDLES:
+        table(("plug-in", "what it does"), [*rows, *((key, " and ".join(parts)) for key, parts in BUNDLES.items())])
+    elif name in BUNDLES:
         to_stdout(f"{name}: short for {' and '.join(BUNDLES[name])}")
-        return
-    if name not in PLUGINS:
+    elif name in PLUGINS:
+        _describe(name, PLUGINS[name], "plugin")
+    else:
         raise unknown_name("plug-in", name, [*PLUGINS, *BUNDLES])
-    to_stdout(f"{name}: {PLUGINS[name].summary}")
-    to_stdout(f"paper: {PLUGINS[name].paper}")
-    _print_settings(PLUGINS[name])
-    to_stdout(f"example: leader restore small.png large.png --task sr --plugin {name}")
 
 
 def tasks(name: Name = None) -> None:
@@ -96,15 +84,15 @@ def estimators(name: Name = None) -> None:
     to_stdout(f"example: leader restore small.png large.png --task sr --estimator {name}")
 
 
-def _print_settings(kind: Any) -> None:
-    """The dataclass fields of a method or plug-in, which a settings file may give."""
-    settings = [item for item in fields(kind) if item.init] if is_dataclass(kind) else []
-    if not settings:
-        to_stdout("settings: none")
-        return
-    to_stdout("settings (for --settings FILE):")
-    for item in settings:
-        to_stdout(f"  {item.name} = {_default(item)}")
+def _describe(name: str, kind: Any, option: str, *more: str) -> None:
+    """A method or plug-in: its paper, and the dataclass fields that a settings file may give."""
+    settings = [f"  {item.name} = {_default(item)}" for item in fields(kind) if item.init] if is_dataclass(kind) else []
+    for line in (
+        *(f"{name}: {kind.summary}", f"paper: {kind.paper}", *more),
+        *(("settings (for --settings FILE):", *settings) if settings else ("settings: none",)),
+        f"example: leader restore small.png large.png --task sr --{option} {name}",
+    ):
+        to_stdout(line)
 
 
 def _default(item: Field[Any]) -> str:

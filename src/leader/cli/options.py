@@ -14,24 +14,13 @@ import typer
 from leader.restoration.request import RestoreRequest, Word, word_of
 
 METHOD = "Method and prior"
-HEADINGS = {
-    "What happened to the picture": [
-        "task",
-        "sigma",
-        "kernel",
-        "kernel_doubt",
-        "mask",
-        "factor",
-        "size",
-        "down",
-        "jpeg",
-        "clipped",
-    ],
+HEADINGS: dict[str, list[str]] = {
+    "What happened to the picture": [],
     "What is wanted": ["quality", "look", "grain", "average", "seed"],
     METHOD: ["method", "plugins", "steps", "budget", "estimator", "prior"],
     "The machine": ["device", "dtype", "threads"],
 }
-"""Choices of a restoration by help heading; other dataclasses of choices have one heading, their `heading`."""
+"""Choices of a restoration by help heading, the others under the first; other dataclasses have one, their `heading`."""
 METAVARS: dict[type, str] = {str: "NAME", int: "N", float: "NUMBER", Path: "FILE", bool: ""}
 """Default placeholders for values in the help."""
 Force = Annotated[bool, typer.Option("--force", "-f", help="Replace files that exist.")]
@@ -45,7 +34,7 @@ def borrow(name: str, **changes: Any) -> Any:
 
 def option_names(name: str, about: Word) -> tuple[str, ...]:
     """The option names of a choice, the long name first."""
-    return about.options or (f"--{name.replace('_', '-')}",)
+    return (*(about.options or (f"--{name.replace('_', '-')}",)), *([] if about.short is None else [about.short]))
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -81,8 +70,9 @@ def _choices(kind: type) -> list[Any]:
 
 def _find_heading(kind: type, name: str) -> str | None:
     """The heading under which help shows a choice; None: that of the options without one."""
-    found = (heading for heading, names in HEADINGS.items() if kind is RestoreRequest and name in names)
-    return next(found, getattr(kind, "heading", None))
+    if kind is not RestoreRequest:
+        return getattr(kind, "heading", None)
+    return next((heading for heading, names in HEADINGS.items() if name in names), next(iter(HEADINGS)))
 
 
 def _as_parameter(name: str, about: Word, default: Any, heading: str | None) -> inspect.Parameter:

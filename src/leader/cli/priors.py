@@ -69,12 +69,10 @@ def show(name: Annotated[str, typer.Argument(help="A prior's name.")]) -> None:
         return
     if name not in ENTRIES:
         raise unknown_name("prior", name, [EMBEDDED, *ENTRIES])
-    for row in list_entries():
-        if row["name"] == name:
-            for key, value in row.items():
-                to_stdout(f"{key}: {value}")
-            if ENTRIES[name].sha256 is None:
-                to_stdout(NO_HASH)
+    for key, value in next(row for row in list_entries() if row["name"] == name).items():
+        to_stdout(f"{key}: {value}")
+    if ENTRIES[name].sha256 is None:
+        to_stdout(NO_HASH)
 
 
 @app.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,10 +16,6 @@ from leader.cli.results import Results
 from leader.errors import UsageError
 from leader.progress import Busyness, ProgressDisplay
 from leader.restoration.request import RestoreRequest
-
-if TYPE_CHECKING:
-    from leader.forensics import Examination
-    from leader.restoration.diagnose import Advice
 
 EXAMPLES = """
 Examples:
@@ -76,7 +72,6 @@ def restore(
     from leader.cli.running import run_and_tell
     from leader.files import check_readable, printable
     from leader.pictures import check_format
-    from leader.pictures.container import SUFFIX
     from leader.restoration.diagnose import NothingToRepairError, check_advised
 
     _refuse_more_names(ctx, picture, out)
@@ -92,20 +87,21 @@ def restore(
     results.check_files(out, existing_files({**read, "--settings": settings}))
     check_readable(picture, "picture")
     request, _ = _add_settings(ctx, request, settings)
-    examination, advice = None, None
-    if request.task is None and picture.suffix.lower() != SUFFIX:
-        try:
-            request, examination, advice = _follow_advice(picture, request)
-        except NothingToRepairError as good:
-            to_stderr(f"{printable(out)} was not written: {good}")
-            return
-    with ProgressDisplay(to_stderr, text=EXAMINED):
-        ready = request.prepare(picture, examination=examination)
+    try:
+        with ProgressDisplay(to_stderr, text=EXAMINED):
+            ready = request.prepare(picture)
+    except NothingToRepairError as good:
+        for sentence in good.found:
+            to_stderr(sentence)
+        to_stderr(f"{printable(out)} was not written: {good}")
+        return
     check_format(out, ready.given.alpha is not None, ready.size)
+    if ready.posed.diagnosis is not None:
+        for sentence in ready.posed.diagnosis.sentences():
+            to_stderr(sentence)
     restored = run_and_tell(ready, results.check, not results.yes, busyness.ratio)
     try:
-        if advice is not None:
-            check_advised(advice, restored)
+        check_advised(restored)
     except NothingToRepairError as good:
         results.write_run(restored)
         to_stderr(f"{printable(out)} was not written.")
@@ -143,22 +139,6 @@ def _add_settings(
 def _was_given(ctx: typer.Context, name: str) -> bool:
     source = ctx.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
-
-
-def _follow_advice(picture: Path, request: RestoreRequest) -> tuple[RestoreRequest, Examination | None, Advice]:
-    """The request with the advice of the picture's diagnosis, printed on stderr; and the examination behind it."""
-    from leader.restoration.diagnose import diagnose, refuse_options
-
-    of_tasks = request.arguments()
-    of_tasks.pop("quality", None)  # the effort of the run; an option of the task jpeg has the same name
-    refuse_options(of_tasks)
-    with ProgressDisplay(to_stderr, text=EXAMINED):
-        found = diagnose(picture)
-    for sentence in found.sentences():
-        to_stderr(sentence)
-    advice = found.advised()
-    to_stderr(advice.note())
-    return request.with_options({"task": advice.task, **advice.options}), found.examination, advice
 
 
 def _refuse_of_one(results: Results) -> None:

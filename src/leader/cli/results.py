@@ -41,14 +41,10 @@ class Results:
     figure: Path | None = word(None, "Write before, after and the trust map side by side.", Path)
     json: Path | None = word(None, "Write every setting of the run, which --settings repeats; - for stdout.", Path)
     check: bool = word(True, "Check the result: is it plausible, and explained by the noise?", bool, "--check/--no-check")
-    keep_failed: bool = word(
-        False, "Write OUT even if the verdict is failed, which otherwise ends with exit code 3.", bool, "--keep-failed"
-    )
-    keep_location: bool = word(
-        False, "Keep the location of the picture (GPS), which is removed by default.", bool, "--keep-location"
-    )
-    yes: bool = word(False, "Start runs of more than ten minutes without asking.", bool, "--yes", "-y")
-    force: bool = word(False, "Replace files that exist.", bool, "--force", "-f")
+    keep_failed: bool = word(False, "Write OUT even if the verdict is failed, which otherwise ends with exit code 3.", bool)
+    keep_location: bool = word(False, "Keep the location of the picture (GPS), which is removed by default.", bool)
+    yes: bool = word(False, "Start runs of more than ten minutes without asking.", bool, short="-y")
+    force: bool = word(False, "Replace files that exist.", bool, short="-f")
 
     def check_files(self, out: Path, inputs: dict[str, Path]) -> None:
         """Rejects, before any work is done, files that cannot or must not be written."""

@@ -12,7 +12,7 @@ import typer
 
 from leader.cli.console import to_stderr, to_stdout
 from leader.cli.errors import INTERRUPTED
-from leader.errors import LeaderError
+from leader.errors import LeaderError, UsageError
 from leader.progress import format_clock
 from leader.train import defaults
 
@@ -113,8 +113,7 @@ def fit_variance(
     from leader.train.variance import fit_variance as fit
 
     check_folder(images)
-    if not 0 < minutes < float("inf"):
-        raise LeaderError(f"--minutes must be above 0; found {minutes}.")
+    check_minutes(minutes)
     source = catalogue.ENTRIES[prior].path if prior in catalogue.ENTRIES else Path(prior)
     if out is not None and out.suffix != ".safetensors":
         raise LeaderError(f"The head's file must end in .safetensors, best in {SUFFIX}; found {out}.")
@@ -156,6 +155,12 @@ def check_folder(folder: Path) -> None:
     """Rejects anything but a folder."""
     if not os.path.isdir(folder):
         raise LeaderError(f"{folder} is not a folder: give an existing one.")
+
+
+def check_minutes(minutes: float) -> None:
+    """Rejects a time that is not positive."""
+    if not 0 < minutes < float("inf"):
+        raise UsageError(f"--minutes must be above 0; found {minutes}.")
 
 
 def training_line(record: Mapping[str, Any], seconds: float) -> str:

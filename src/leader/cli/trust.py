@@ -15,7 +15,7 @@ from leader.cli.console import to_stderr, to_stdout
 from leader.cli.errors import INTERRUPTED
 from leader.cli.options import with_options
 from leader.cli.priors import Checkpoint
-from leader.cli.training import Images, check_folder
+from leader.cli.training import Images, check_folder, check_minutes
 from leader.errors import LeaderError, UsageError
 from leader.progress import format_duration
 from leader.restoration.request import word
@@ -144,12 +144,6 @@ def make_run_engine(jobs: int | None, engine: str = "local", address: str | None
     return make_engine(jobs, threads=None, engine=engine, address=address)
 
 
-def check_minutes(minutes: float) -> None:
-    """Rejects a time that is not positive."""
-    if not 0 < minutes < float("inf"):
-        raise UsageError(f"--minutes must be above 0; found {minutes}.")
-
-
 def calibrate_satp(
     images: Images,
     prior: PriorName = "embedded",
@@ -164,7 +158,7 @@ def calibrate_satp(
     """
     from leader.presets.stored import add_stored
     from leader.priors.loading import load_prior
-    from leader.train.calibrate import central_crops
+    from leader.train.data import central_crops
     from leader.train.pruning import RANGES, STEPS, TASKS, calibrate_eta, curves, eta_entry, predict_seconds
 
     check_folder(images)

@@ -20,33 +20,25 @@ Examples:
     LEADER_WEB_AUTH=name:password leader web --host 0.0.0.0 --name photos.example.org
 """
 AUTH = "LEADER_WEB_AUTH"
+AUTH_HELP = "What every visitor must enter; better set in LEADER_WEB_AUTH."
 
 
 def web(
-    host: Annotated[
-        str, typer.Option("--host", help="The address to listen on; 127.0.0.1 is only this machine.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The port to listen on.")] = 7860,
-    auth: Annotated[
-        str | None,
-        typer.Option(
-            "--auth", metavar="NAME:PASSWORD", envvar=AUTH, help="What every visitor must enter; better set in LEADER_WEB_AUTH."
-        ),
-    ] = None,
-    max_megabytes: Annotated[float, typer.Option("--max-megabytes", help="Largest uploaded file.")] = 64.0,
-    max_pixels: Annotated[int, typer.Option("--max-pixels", help="Largest picture, given or restored.")] = 16_000_000,
-    queue: Annotated[int, typer.Option("--queue", help="Length of the queue.")] = 64,
-    time_limit: Annotated[float, typer.Option("--time-limit", help="Time limit per picture, in seconds.")] = 3600.0,
-    keep: Annotated[float, typer.Option("--keep", help="How long pictures and results are kept, in seconds.")] = 3600.0,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, help="Simultaneous pictures; by default set by the cores.")
-    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on; 127.0.0.1 is only this machine.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")] = 7860,
+    auth: Annotated[str | None, typer.Option(metavar="NAME:PASSWORD", envvar=AUTH, help=AUTH_HELP)] = None,
+    max_megabytes: Annotated[float, typer.Option(help="Largest uploaded file.")] = 64.0,
+    max_pixels: Annotated[int, typer.Option(help="Largest picture, given or restored.")] = 16_000_000,
+    queue: Annotated[int, typer.Option(help="Length of the queue.")] = 64,
+    time_limit: Annotated[float, typer.Option(help="Time limit per picture, in seconds.")] = 3600.0,
+    keep: Annotated[float, typer.Option(help="How long pictures and results are kept, in seconds.")] = 3600.0,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Simultaneous pictures; by default set by the cores.")] = None,
     threads: Annotated[
-        int | None, typer.Option("--threads", min=1, max=1024, help="Threads per picture; the exact bits depend on them.")
+        int | None, typer.Option(min=1, max=1024, help="Threads per picture; the exact bits depend on them.")
     ] = None,
     name: Annotated[
         list[str] | None,
-        typer.Option("--name", help="A host name that remote visitors use; requests under other names are refused."),
+        typer.Option(help="A host name that remote visitors use; requests under other names are refused."),
     ] = None,
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="Trust the headers of a proxy in front of the page.")

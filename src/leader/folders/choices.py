@@ -57,11 +57,10 @@ class FolderChoices:
         """Everything that determines the result, as JSON values; tables by their hash."""
         words: dict[str, Any] = {}
         if self.run is None:
-            given = self.request.arguments()
-            words = {
-                name: _describe(given[name]) for name in sorted(given) if name not in _NO_RESULT and not _is_empty(given[name])
-            }
-            words["prior"] = {"name": Path(self.prior).name, "files": _hash_files(self.prior)}
+            given = self.request.arguments().items()
+            words = {name: _describe(value) for name, value in given if name not in _NO_RESULT and not _is_empty(value)}
+            found = fingerprint(self.prior)
+            words["prior"] = {"name": Path(self.prior).name, "files": self.prior if found == ABSENT else found}
         run = None if self.run is None else hashlib.sha256(_canonical(self.run).encode()).hexdigest()
         return {
             "arguments": words,
@@ -76,11 +75,6 @@ class FolderChoices:
     def digest(self) -> str:
         """A hash of `describe`, 24 hexadecimal digits."""
         return hashlib.sha256(_canonical(self.describe()).encode()).hexdigest()[:24]
-
-
-def _hash_files(prior: str) -> str:
-    found = fingerprint(prior)
-    return prior if found == ABSENT else found
 
 
 def _describe(value: Any) -> Any:

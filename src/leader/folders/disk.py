@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from leader.errors import LeaderError, UsageError
-from leader.files import flush_to_disk, hash_blocks, printable, sha256_of, usual_mode
+from leader.files import hash_blocks, printable, sha256_of
 from leader.folders.manifest import LocalManifest, Manifest
 from leader.folders.names import HOME, MANIFEST, is_source_name
 from leader.folders.places import MOST_BYTES, FoundFile
@@ -21,7 +21,7 @@ _BY_HANDLE = os.open in os.supports_dir_fd and os.rename in os.supports_dir_fd a
 
 
 class DiskSource:
-    """A folder of pictures; `without` is a folder inside it to leave out (the output)."""
+    """A folder of pictures; `without` is a folder inside it to leave out (the output), `notes` lists what `walk` left out."""
 
     def __init__(self, folder: Path, without: Path | None = None) -> None:
         if not folder.is_dir():
@@ -31,14 +31,8 @@ class DiskSource:
         self.without = without
         self.notes: list[str] = []
 
-    def holds_any(self) -> bool:
-        """Whether there is a picture; notes come only from `walk`."""
-        if next(self.walk(), None) is None:
-            return False
-        self.notes.clear()
-        return True
-
     def walk(self) -> Iterator[FoundFile]:
+        """Its pictures, in no particular order."""
         waiting = [""]
         while waiting:
             prefix = waiting.pop()
@@ -77,6 +71,7 @@ class DiskSource:
         return sha256_of(self.folder / name)
 
     def fetch(self, name: str, to: Path) -> str:
+        """Copies a file and returns the SHA-256 of the copy."""
         # not blocking: a pipe in place of a picture would wait for its writer forever
         handle = os.open(self.folder / name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         with os.fdopen(handle, "rb") as source, to.open("wb") as copy:
@@ -93,6 +88,7 @@ class DiskTarget:
         self.address = str(folder)
 
     def open(self) -> Manifest:
+        """Prepares the folder for one run, and rejects a second one."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             (self.folder / HOME).mkdir(exist_ok=True)
@@ -106,20 +102,19 @@ class DiskTarget:
         manifest = LocalManifest(self.folder / MANIFEST)
         try:
             self.sweep()  # left over from a killed run; no other run is active
-            self._staging.mkdir()
+            self.staging.mkdir()
         except OSError as error:
             manifest.close()
-            raise LeaderError(f"{printable(self._staging)} cannot be emptied ({error.strerror}); remove it.") from error
+            raise LeaderError(f"{printable(self.staging)} cannot be emptied ({error.strerror}); remove it.") from error
         return manifest
 
     @property
-    def _staging(self) -> Path:
+    def staging(self) -> Path:
+        """Where workers leave results for `keep`."""
         return self.folder / HOME / "tmp"
 
-    def staging(self) -> Path | None:
-        return self._staging
-
     def size(self, name: str) -> int | None:
+        """The size of a file in bytes; None if there is none, -1 if it is no file."""
         try:
             found = os.lstat(self.folder / name)
         except (FileNotFoundError, NotADirectoryError):
@@ -133,19 +128,15 @@ class DiskTarget:
         return (self.folder / name).read_bytes()
 
     def keep(self, file: Path, name: str) -> None:
-        if not file.resolve().is_relative_to(self._staging):
+        """Moves a finished file of the staging folder to its place, whole or not at all."""
+        if not file.resolve().is_relative_to(self.staging):
             raise LeaderError(f"{printable(file)} is not in the folder of unfinished results.")
-        file.chmod(usual_mode())
         with self._parent(name) as (handle, last):
             if handle is None:
                 os.replace(file, self.folder / name)
             else:
                 os.replace(file, last, dst_dir_fd=handle)
                 os.fsync(handle)
-
-    def send(self, file: Path, name: str) -> None:
-        flush_to_disk(file)
-        self.keep(file, name)
 
     @contextmanager
     def _parent(self, name: str) -> Iterator[tuple[int | None, str]]:
@@ -168,8 +159,9 @@ class DiskTarget:
             os.close(handle)
 
     def sweep(self) -> None:
-        if self._staging.exists():
-            shutil.rmtree(self._staging)
+        """Removes everything temporary."""
+        if self.staging.exists():
+            shutil.rmtree(self.staging)
 
 
 def _enter_folder(parent: int, folder: str, name: str) -> int:

@@ -61,17 +61,15 @@ class Manifest(ABC):
 
     @abstractmethod
     def append(self, line: Line) -> None:
-        """Appends a line; it is safe when this returns (for an object store: when `flush` returns)."""
+        """Appends a line; it is safe when this returns (for an object store: a few seconds later)."""
 
     @abstractmethod
     def line(self, name: str) -> Line:
         """The last line about a source."""
 
     @abstractmethod
-    def flush(self) -> None: ...
-
-    @abstractmethod
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Ends the run; every line is safe when this returns."""
 
     def _index(self, line: Line | None, place: tuple[int, int]) -> bool:
         """Adds a line to the entries; False if it has no usable content."""
@@ -142,9 +140,6 @@ class LocalManifest(Manifest):
         if found is None:
             raise LeaderError(f"{printable(self.path)} was changed while it was in use; run the same command again.")
         return found
-
-    def flush(self) -> None:
-        """Every line was synced when it was written."""
 
     def close(self) -> None:
         os.close(self._handle)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from leader.folders.manifest import Manifest
+if TYPE_CHECKING:
+    from leader.folders.disk import DiskSource, DiskTarget
+    from leader.folders.remote import RemoteSource, RemoteTarget
+
+Source: TypeAlias = "DiskSource | RemoteSource"
+Target: TypeAlias = "DiskTarget | RemoteTarget"
 
 MOST_BYTES = 1 << 30
 """The largest picture file, in bytes."""
@@ -26,57 +30,6 @@ class FoundFile:
     name: str
     size: int
     stamp: str | None = None
-
-
-class Source(Protocol):
-    """A folder of pictures."""
-
-    address: str
-    notes: list[str]
-
-    def walk(self) -> Iterator[FoundFile]:
-        """Its pictures, in no particular order; `notes` lists what was left out."""
-        ...
-
-    def sha256(self, name: str) -> str: ...
-
-    def fetch(self, name: str, to: Path) -> str:
-        """Copies a file and returns the SHA-256 of the copy."""
-        ...
-
-
-class Target(Protocol):
-    """An output folder."""
-
-    address: str
-
-    def open(self) -> Manifest:
-        """Prepares the folder for one run, and rejects a second one."""
-        ...
-
-    def staging(self) -> Path | None:
-        """A local folder where workers leave results for `keep`; None if workers send them with `send`."""
-        ...
-
-    def size(self, name: str) -> int | None:
-        """The size of a file in bytes; None if there is none."""
-        ...
-
-    def sha256(self, name: str) -> str: ...
-
-    def keep(self, file: Path, name: str) -> None:
-        """Moves a finished file of the staging folder to its place, whole or not at all."""
-        ...
-
-    def send(self, file: Path, name: str) -> None:
-        """Copies a finished file to its place, whole or not at all."""
-        ...
-
-    def read(self, name: str) -> bytes: ...
-
-    def sweep(self) -> None:
-        """Removes everything temporary."""
-        ...
 
 
 def is_address(word: str) -> bool:

@@ -49,11 +49,9 @@ class _Remote:
 
 
 class RemoteSource(_Remote):
-    """A folder of pictures."""
+    """A folder of pictures; nothing of it is left out."""
 
-    def __init__(self, address: str) -> None:
-        super().__init__(address)
-        self.notes: list[str] = []
+    notes: tuple[str, ...] = ()
 
     def walk(self) -> Iterator[FoundFile]:
         with _explain_errors(self.address):
@@ -75,27 +73,22 @@ class RemoteSource(_Remote):
 
 
 class RemoteTarget(_Remote):
-    """An output folder."""
+    """An output folder, to which workers send their results."""
+
+    staging = None
 
     def open(self) -> Manifest:
         with _explain_errors(self.address):
             self.store.invalidate_cache()
+            try:
+                found = self.store.find(self.root, detail=True)
+            except FileNotFoundError:
+                found = {}
             self._sizes = {
-                str(path).removeprefix(f"{self.root}/"): int(about.get("size") or 0)
-                for path, about in self._everything().items()
+                str(path).removeprefix(f"{self.root}/"): int(about.get("size") or 0) for path, about in found.items()
             }
             segments = sorted(name for name in self._sizes if name.startswith(f"{HOME}/manifest/"))
             return _SegmentManifest(self, [(name, self.read(name)) for name in segments])
-
-    def _everything(self) -> dict[str, Any]:
-        try:
-            found: dict[str, Any] = self.store.find(self.root, detail=True)
-        except FileNotFoundError:
-            return {}
-        return found
-
-    def staging(self) -> Path | None:
-        return None
 
     def size(self, name: str) -> int | None:
         """As listed when the run started: a query for each of a million objects would take hours."""
@@ -107,9 +100,6 @@ class RemoteTarget(_Remote):
         return data
 
     def keep(self, file: Path, name: str) -> None:
-        self.send(file, name)
-
-    def send(self, file: Path, name: str) -> None:
         self.write(file.read_bytes(), name)
 
     def write(self, data: bytes, name: str) -> None:
@@ -153,19 +143,19 @@ class _SegmentManifest(Manifest):
         self._since = self._since if self._waiting else time.monotonic()
         self._waiting.append(encode_line(line))
         if len(self._waiting) >= SEGMENT_LINES or time.monotonic() - self._since >= SEGMENT_SECONDS:
-            self.flush()
+            self._send()
 
     def line(self, name: str) -> Line:
         return self._kept[self.entries[name].place[0]]
 
-    def flush(self) -> None:
+    def close(self) -> None:
+        self._send()
+
+    def _send(self) -> None:
         if self._waiting:
             self._target.write(b"".join(self._waiting), f"{HOME}/manifest/{self._next:08d}.jsonl")
             self._waiting = []
             self._next += 1
-
-    def close(self) -> None:
-        self.flush()
 
 
 def _stamp(about: dict[str, Any], size: int) -> str | None:
@@ -185,14 +175,8 @@ def _explain_errors(address: str) -> Iterator[None]:
         yield
     except (LeaderError, FileNotFoundError, MemoryError):
         raise
-    except OSError as error:
-        if error.errno is not None and error.strerror:
-            raise
-        raise LeaderError(f"{printable(address)} cannot be used ({_short(error)}); check it, and your right to it.") from error
     except Exception as error:  # every store has its own error types
-        raise LeaderError(f"{printable(address)} cannot be used ({_short(error)}); check it, and your right to it.") from error
-
-
-def _short(error: Exception) -> str:
-    text = " ".join(str(error).split())[:200]
-    return printable(text) or type(error).__name__
+        if isinstance(error, OSError) and error.errno is not None and error.strerror:
+            raise
+        why = printable(" ".join(str(error).split())[:200]) or type(error).__name__
+        raise LeaderError(f"{printable(address)} cannot be used ({why}); check it, and your right to it.") from error

@@ -95,14 +95,13 @@ document.querySelectorAll("th").forEach((head,column)=>head.firstChild.addEventL
 def write_report(source: Source, target: Target, manifest: Manifest, names: Iterable[str]) -> None:
     """Writes the page into the output folder; `names` are the sources it shows."""
     lines = (manifest.line(name) for name in names if name in manifest.entries)
-    staging = target.staging()
-    with tempfile.TemporaryDirectory(prefix="report-", dir=staging) as folder:
+    with tempfile.TemporaryDirectory(prefix="report-", dir=target.staging) as folder:
         file = Path(folder) / "report.html"
         try:
             with file.open("w", encoding="utf-8", errors="xmlcharrefreplace") as page:
                 page.writelines(page_text(lines, lambda line: _strip(line, source, target, Path(folder))))
             flush_to_disk(file)
-            (target.send if staging is None else target.keep)(file, REPORT)
+            target.keep(file, REPORT)
         except OSError as error:
             raise LeaderError(f"The report could not be written ({error.strerror or error}).") from error
 

@@ -7,24 +7,24 @@ the two, the next run finds a file without a line, restores the picture again an
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from leader.engines import Engine, Lost
 from leader.errors import LeaderError, UsageError
 from leader.files import printable, sha256_of
 from leader.folders.choices import FolderChoices
 from leader.folders.disk import DiskSource, check_apart
-from leader.folders.manifest import DONE, FAILED, REFUSED, Line, Manifest, PictureEntry, read_level
-from leader.folders.meter import FolderMeter
+from leader.folders.manifest import DONE, FAILED, REFUSED, Line, Manifest, read_level
 from leader.folders.names import check_name, find_clashes, name_results, name_strip, order_files
 from leader.folders.places import FoundFile, Source, Target, local_path, open_source, open_target
 from leader.folders.report import write_report
 from leader.folders.work import FolderTask, PictureAnswer, restore_some
+from leader.progress import TimeLeft, format_clock
 
 MOST_JOB_BYTES = 4 << 20
 """Total size of the files of a job with several pictures, which a worker holds in memory together."""
@@ -45,6 +45,34 @@ class FolderOutcome:
     @property
     def total(self) -> int:
         return self.restored + self.found + self.refused + len(self.failed)
+
+
+class FolderMeter(TimeLeft):
+    """Counts pictures. The time of a picture grows with its size, which is estimated from its file without decoding.
+
+    sizes  bytes of every picture that will be reported by `settle`
+    """
+
+    def __init__(self, sizes: Iterable[int], clock: Callable[[], float] = time.monotonic) -> None:
+        listed = list(sizes)
+        self.total = len(listed)
+        self.settled = self.failed = 0
+        self._mean = sum(listed) / max(1, self.total) or 1.0
+        # an empty file is assumed to take half as long as one of mean size
+        super().__init__(self.total, sum(listed) / self._mean, 1.0, clock)
+
+    def settle(self, size: int, failed: bool = False) -> None:
+        """Counts a finished picture; failures mostly happen early and say nothing about the pace."""
+        self.settled += 1
+        self.failed += failed
+        (self.drop if failed else self.finish)(size / self._mean)
+
+    def __str__(self) -> str:
+        text = f"{self.settled} of {self.total} pictures"
+        if self.failed:
+            text += f", {self.failed} failed"
+        seconds = self.seconds_left
+        return text if seconds is None or self.settled == self.total else f"{text}, about {format_clock(seconds)} left"
 
 
 @dataclass(frozen=True)
@@ -79,19 +107,20 @@ def run_folder(
     force   replace files that this program did not write
     """
     given, target = _open_both(source, out)
-    if isinstance(given, DiskSource) and not given.holds_any():
-        for text in given.notes:
-            (watcher or Watcher()).note(text)
-        raise _no_pictures(given)  # before anything is created in the output folder
+    watcher = watcher or Watcher()
+    files = sorted(given.walk())
+    for text in given.notes:
+        watcher.note(text)
+    if not files:  # before anything is created in the output folder
+        raise LeaderError(f"No pictures were found in '{printable(given.address)}'.")
     with closing(target.open()) as manifest:
         try:
-            run = _FolderRun(given, target, manifest, choices, maps, report, force, watcher or Watcher())
+            run = _FolderRun(files, given, target, manifest, choices, maps, report, force, watcher)
             run.go(workers)
             if report:
-                write_report(given, target, manifest, run.listed)
+                write_report(given, target, manifest, [item.name for item in files])
             return run.outcome
         finally:
-            manifest.flush()
             target.sweep()
 
 
@@ -128,25 +157,21 @@ def share_out(work: list[_Work], count: int) -> list[list[_Work]]:
     return jobs
 
 
+@dataclass
 class _FolderRun:
-    """One run over one folder."""
+    """One run over the files of a folder: what `run_folder` was given, and the outcome so far."""
 
-    def __init__(
-        self,
-        source: Source,
-        target: Target,
-        manifest: Manifest,
-        choices: FolderChoices,
-        maps: str | None,
-        strips: bool,
-        force: bool,
-        watcher: Watcher,
-    ) -> None:
-        self.source, self.target, self.manifest, self.choices = source, target, manifest, choices
-        self.maps, self.strips, self.force, self.watcher = maps, strips, force, watcher
-        self.outcome = FolderOutcome()
-        self.listed: list[str] = []
-        self._unwritable = 0
+    files: list[FoundFile]
+    source: Source
+    target: Target
+    manifest: Manifest
+    choices: FolderChoices
+    maps: str | None
+    strips: bool
+    force: bool
+    watcher: Watcher
+    outcome: FolderOutcome = field(default_factory=FolderOutcome)
+    unwritable: int = 0
 
     def go(self, workers: Engine) -> None:
         for number in self.manifest.damaged:
@@ -156,50 +181,30 @@ class _FolderRun:
             self.manifest.append({"kind": "settings", "digest": self.choices.digest, "choices": self.choices.describe()})
         meter = FolderMeter(item.found.size for item in work)
         self.watcher.listed(meter)
-        staging = self.target.staging()
-        task = FolderTask(
-            self.choices,
-            self.source.address,
-            self.target.address if staging is None else str(staging.parent.parent),
-            None if staging is None else str(staging),
-            self.maps,
-            self.strips,
-        )
-        lost: list[_Work] = []
-        for items, answers in self._answers(workers, task, share_out(work, self.choices.together)):
-            if isinstance(answers, Lost) and len(items) > 1:
-                lost += items  # one of them was too much for its worker: try each alone
-                continue
-            self._settle(items, answers, workers.threads, meter)
-        for items, answers in self._answers(workers, task, [[item] for item in lost]):
-            self._settle(items, answers, workers.threads, meter)
-
-    @staticmethod
-    def _answers(
-        workers: Engine, task: FolderTask, jobs: list[list[_Work]]
-    ) -> Iterator[tuple[list[_Work], list[PictureAnswer] | Lost]]:
-        names = (tuple(item.found.name for item in items) for items in jobs)
-        for index, answers in workers.each(partial(restore_some, task), names):
-            yield jobs[index], answers
-
-    def _settle(self, items: list[_Work], answers: list[PictureAnswer] | Lost, threads: int, meter: FolderMeter) -> None:
-        if isinstance(answers, Lost):
-            answers = [PictureAnswer(FAILED, f"It could not be restored: {answers.reason}.")]
-        for item, answer in zip(items, answers, strict=True):
-            error = self._settle_one(item, answer, threads)
-            meter.settle(item.found.size, error is not None)
-            self.watcher.finished(item.found.name, error)
+        staging = None if self.target.staging is None else str(self.target.staging)
+        task = FolderTask(self.choices, self.source.address, self.target.address, staging, self.maps, self.strips)
+        jobs = share_out(work, self.choices.together)
+        while jobs:
+            lost: list[list[_Work]] = []
+            names = (tuple(item.found.name for item in items) for items in jobs)
+            for index, answers in workers.each(partial(restore_some, task), names):
+                items = jobs[index]
+                if isinstance(answers, Lost) and len(items) > 1:
+                    lost += [[item] for item in items]  # one of them was too much for its worker: try each alone
+                    continue
+                if isinstance(answers, Lost):
+                    answers = [PictureAnswer(FAILED, f"It could not be restored: {answers.reason}.")]
+                for item, answer in zip(items, answers, strict=True):
+                    error = self._settle(item, answer, workers.threads)
+                    meter.settle(item.found.size, error is not None)
+                    self.watcher.finished(item.found.name, error)
+            jobs = lost
 
     def _list_work(self) -> list[_Work]:
-        """The pictures to restore, sorted by name; the others are counted, and errors are reported."""
-        files = sorted(self.source.walk())
-        for text in self.source.notes:
-            self.watcher.note(text)
-        if not files:
-            raise _no_pictures(self.source)
-        wrong = find_clashes((item.name for item in files), self.maps)
+        """The pictures to restore; the others are counted, and errors are reported."""
+        wrong = find_clashes((item.name for item in self.files), self.maps)
         work = []
-        for item in files:
+        for item in self.files:
             try:
                 check_name(item.name)
                 if item.name in wrong:
@@ -213,7 +218,6 @@ class _FolderRun:
             else:
                 if decided is not None:
                     work.append(decided)
-        self.listed = [item.name for item in files]
         return work
 
     def _decide(self, item: FoundFile) -> _Work | None:
@@ -221,8 +225,11 @@ class _FolderRun:
         entry = self.manifest.entries.get(item.name)
         names = name_results(item.name, self.maps)
         if entry is not None and entry.status != FAILED and entry.settings == self.choices.digest:
-            there = entry.status == REFUSED or all(self._is_there(entry, kind, name) for kind, name in names.items())
-            if there and self._same_content(item, entry):
+            there = entry.status == REFUSED or all(
+                kind in entry.files and entry.files[kind][::2] == (name, self.target.size(name)) for kind, name in names.items()
+            )
+            known = item.stamp is not None and item.stamp == entry.stamp
+            if there and (known or self.source.sha256(item.name) == entry.content):
                 if entry.status == REFUSED:
                     self.outcome.refused += 1  # the same command would end the same way: without a result
                 else:
@@ -248,25 +255,16 @@ class _FolderRun:
         found = self.target.size(name)
         return found is not None and (found != size or self.target.sha256(name) != digest)
 
-    def _is_there(self, entry: PictureEntry, kind: str, name: str) -> bool:
-        kept = entry.files.get(kind)
-        return kept is not None and kept[0] == name and self.target.size(name) == kept[2]
-
-    def _same_content(self, item: FoundFile, entry: PictureEntry) -> bool:
-        if item.stamp is not None and item.stamp == entry.stamp:
-            return True
-        return self.source.sha256(item.name) == entry.content
-
-    def _settle_one(self, item: _Work, answer: PictureAnswer, threads: int) -> str | None:
+    def _settle(self, item: _Work, answer: PictureAnswer, threads: int) -> str | None:
         """Keeps the result of a worker; returns the error message if there is no result."""
-        found = item.found
-        error = answer.error
+        found, error = item.found, answer.error
+        names = {**name_results(found.name, self.maps), "strip": name_strip(found.name)}
         if answer.wrong in ("words", "prior") and not self.outcome.restored and not self.outcome.found:
             raise (UsageError if answer.wrong == "words" else LeaderError)(answer.error or "")
         failed_to_write = answer.wrong == "output"
         if answer.status == DONE:
             try:
-                self._keep(item, answer)
+                self._keep(item, answer, names)
             except (LeaderError, OSError) as problem:
                 error = str(problem) if isinstance(problem, LeaderError) else _explain_write_error(problem)
                 failed_to_write = isinstance(problem, OSError)
@@ -275,14 +273,14 @@ class _FolderRun:
                     shutil.rmtree(answer.folder, ignore_errors=True)
         if error is not None:
             self._fail(found, error)
-            self._unwritable = self._unwritable + 1 if failed_to_write else 0
-            if self._unwritable >= MOST_WRITE_FAILURES:
+            self.unwritable = self.unwritable + 1 if failed_to_write else 0
+            if self.unwritable >= MOST_WRITE_FAILURES:
                 raise LeaderError(
-                    f"{self._unwritable} results in a row could not be written, the last one because: {error} Fix that "
+                    f"{self.unwritable} results in a row could not be written, the last one because: {error} Fix that "
                     "and run the same command again: it continues where this one stopped."
                 )
             return error
-        self._unwritable = 0
+        self.unwritable = 0
         line: Line = {
             "kind": "picture",
             "name": found.name,
@@ -292,7 +290,10 @@ class _FolderRun:
             "settings": self.choices.digest,
             "threads": threads,
             "seconds": answer.seconds,
-            "files": {kind: _without_file(about) for kind, about in answer.files.items()},
+            "files": {
+                kind: {"name": names[kind], "sha256": about["sha256"], "bytes": about["bytes"]}
+                for kind, about in answer.files.items()
+            },
             "run": answer.run,
         }
         self.manifest.append(line)
@@ -303,23 +304,19 @@ class _FolderRun:
             self._count(read_level(line))
         return None
 
-    def _keep(self, item: _Work, answer: PictureAnswer) -> None:
+    def _keep(self, item: _Work, answer: PictureAnswer, names: dict[str, str]) -> None:
         """Moves the files of a result into place, the picture last: once it is there, the result is complete."""
         if answer.folder is None:
             return
         for kind in order_files(answer.files):
-            about = answer.files[kind]
-            file = Path(answer.folder) / about["file"]
-            expected = {**name_results(item.found.name, self.maps), "strip": name_strip(item.found.name)}
-            if about["name"] != expected.get(kind):
-                raise LeaderError(f"A worker returned a result '{printable(about['name'])}' that was not requested.")
-            size = self.target.size(about["name"]) if item.unsure and kind != "strip" else None
-            if size is not None and self.target.sha256(about["name"]) != sha256_of(file):
+            file, name = Path(answer.folder) / answer.files[kind]["file"], names[kind]
+            size = self.target.size(name) if item.unsure and kind != "strip" else None
+            if size is not None and self.target.sha256(name) != sha256_of(file):
                 raise LeaderError(
-                    f"{printable(about['name'])} in the output folder was not written by this program; move it away, or run "
-                    "with force, which replaces it."
+                    f"{printable(name)} in the output folder was not written by this program; move it away, or run with force, "
+                    "which replaces it."
                 )
-            self.target.keep(file, about["name"])
+            self.target.keep(file, name)
 
     def _fail(self, item: FoundFile, error: str) -> None:
         self.outcome.failed.append((item.name, error))
@@ -342,14 +339,6 @@ class _FolderRun:
         """Counts the verdict of a picture whose result is there."""
         if level is not None:
             self.outcome.levels[level] = self.outcome.levels.get(level, 0) + 1
-
-
-def _no_pictures(source: Source) -> LeaderError:
-    return LeaderError(f"No pictures were found in '{printable(source.address)}'.")
-
-
-def _without_file(about: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in about.items() if key != "file"}
 
 
 def _explain_write_error(error: OSError) -> str:

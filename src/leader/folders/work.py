@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class FolderTask:
     """The part that all pictures of a run share; sent once to every worker.
 
-    source, out  addresses; staging: the local folder for finished files, or None if they are sent
+    source, out  addresses; staging: the local folder for finished files, or None if they are sent to `out`
     maps         suffix of the uncertainty maps, or None for none
     strips       whether thumbnails are kept
     """
@@ -51,7 +51,7 @@ class PictureAnswer:
     status   "done", "refused" or "failed"
     error    the error message if it failed
     content  SHA-256 of the bytes read
-    files    kind -> name, sha256, bytes
+    files    kind -> sha256, bytes, and its name in `folder`
     folder   the folder of the files if they were not sent; the receiver removes it
     wrong    "words" if the request itself is wrong, "prior" if the prior cannot be used, "output" if results cannot be written:
              the next picture would fail too
@@ -69,6 +69,14 @@ class PictureAnswer:
 
 class _OutputError(LeaderError):
     """The output folder, not the picture, is at fault."""
+
+    wrong = "output"
+
+
+class _PriorError(LeaderError):
+    """The prior cannot be used."""
+
+    wrong = "prior"
 
 
 def restore_some(task: FolderTask, names: Sequence[str]) -> list[PictureAnswer]:
@@ -101,7 +109,8 @@ class _Item:
         try:
             part()
         except Exception as error:
-            self._answer = PictureAnswer(FAILED, _explain_error(error, self.name, self.folder), wrong=_classify_error(error))
+            wrong = "words" if isinstance(error, UsageError) else getattr(error, "wrong", None)
+            self._answer = PictureAnswer(FAILED, _explain_error(error, self.folder), wrong=wrong)
 
     def answer(self, seconds: float) -> PictureAnswer:
         """The outcome; without a result, all files of the picture are removed."""
@@ -132,27 +141,35 @@ class _Item:
         if isinstance(made, Exception):
             raise made
         assert self.ready is not None
-        first, choices = self.ready, self.task.choices
-        restored = run_with_second_try(first, lambda one: made if one is first else one.run(check=choices.check))
+        first, keep_failed = self.ready, self.task.choices.keep_failed
+        restored = run_with_second_try(first, lambda one: made if one is first else one.run())
         run = _describe_run(restored)
-        if restored.verdict is not None and restored.verdict.level == "failed" and not choices.keep_failed:
+        if restored.verdict is not None and restored.verdict.level == "failed" and not keep_failed:
             self._answer = PictureAnswer(REFUSED, content=self.content, run=run)
         else:
             folder = None if self.task.staging is None else str(self.folder)
             self._answer = PictureAnswer(DONE, content=self.content, files=self._keep(restored), folder=folder, run=run)
 
     def _keep(self, restored: Restoration) -> dict[str, dict[str, Any]]:
-        """Leaves or sends the files of a result: kind -> name, sha256, bytes."""
+        """Leaves or sends the files of a result, complete and on disk: kind -> sha256, bytes, file."""
+        from leader.folders.report import write_strip
+
         assert self.folder is not None
-        names, strip = name_results(self.name, self.task.maps), name_strip(self.name) if self.task.strips else None
-        files = {}
+        task, files = self.task, dict[str, dict[str, Any]]()
+        names = name_results(self.name, task.maps) | ({"strip": name_strip(self.name)} if task.strips else {})
+        made = {kind: self.folder / f"{kind}{Path(final).suffix.lower()}" for kind, final in names.items()}
         try:
-            written = _write_files(self.task, restored, names, strip, self.folder)
-            for kind in order_files(written):
-                file, final = written[kind]
-                files[kind] = {"name": final, "sha256": sha256_of(file), "bytes": file.stat().st_size, "file": file.name}
-                if self.task.staging is None:
-                    open_target(self.task.out).send(file, final)
+            restored.save(made["picture"], task.choices.location)
+            if "map" in made:
+                restored.save_map(made["map"])
+            if "strip" in made:
+                write_strip(made["strip"], restored.given.rgb(), restored.picture.rgb(), restored.uncertainty)
+            for kind in order_files(names):
+                file = made[kind]
+                flush_to_disk(file)
+                files[kind] = {"sha256": sha256_of(file), "bytes": file.stat().st_size, "file": file.name}
+                if task.staging is None:
+                    open_target(task.out).keep(file, names[kind])
         except OSError as error:
             raise _OutputError(f"The result cannot be written ({error.strerror or error}).") from error
         except LeaderError as error:
@@ -167,8 +184,8 @@ def _make_folder(task: FolderTask) -> Path:
         (folder / "in").mkdir()
     except FileNotFoundError as error:
         raise _OutputError(
-            f"This machine cannot see the folder {printable(task.out)}; share it with all machines, or give an address such "
-            "as s3://BUCKET/NAME."
+            f"This machine cannot see the folder {printable(task.staging or task.out)}; share it with all machines, or give an "
+            "address such as s3://BUCKET/NAME."
         ) from error
     except OSError as error:
         raise _OutputError(f"Results cannot be written ({error.strerror}).") from error
@@ -184,24 +201,6 @@ def _fetch(source: Source, name: str, copy: Path) -> str:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
             raise _OutputError(f"It could not be copied ({error.strerror}).") from error
         raise LeaderError(f"It cannot be read ({error.strerror or error}).") from error
-
-
-def _write_files(
-    task: FolderTask, restored: Restoration, names: Mapping[str, str], strip: str | None, folder: Path
-) -> dict[str, tuple[Path, str]]:
-    """The files of a result, complete and on disk: kind -> (file, its final name)."""
-    from leader.folders.report import write_strip
-
-    made = {kind: (folder / f"{kind}{Path(final).suffix.lower()}", final) for kind, final in names.items()}
-    restored.save(made["picture"][0], task.choices.location)
-    if "map" in made:
-        restored.save_map(made["map"][0])
-    if strip is not None:
-        made["strip"] = (folder / "strip.webp", strip)
-        write_strip(made["strip"][0], restored.given.rgb(), restored.picture.rgb(), restored.uncertainty)
-    for file, _ in made.values():
-        flush_to_disk(file)
-    return made
 
 
 def _describe_run(restored: Restoration) -> dict[str, Any]:
@@ -234,10 +233,6 @@ class _Model:
         return replace(ready, origin=origin)
 
 
-class _PriorError(LeaderError):
-    """The prior cannot be used."""
-
-
 _models: dict[str, _Model] = {}
 
 
@@ -253,12 +248,7 @@ def _find_model(choices: FolderChoices) -> _Model:
     return _models[choices.digest]
 
 
-def _classify_error(error: Exception) -> str | None:
-    kinds = ((UsageError, "words"), (_PriorError, "prior"), (_OutputError, "output"))
-    return next((word for kind, word in kinds if isinstance(error, kind)), None)
-
-
-def _explain_error(error: Exception, name: str, folder: Path | None) -> str:
+def _explain_error(error: Exception, folder: Path | None) -> str:
     """The error message, with the name of the source instead of its copy."""
     if isinstance(error, MemoryError):
         return str(no_memory())

@@ -61,7 +61,7 @@ def as_operator(physics: Any, image_shape: tuple[int, int, int], **params: Any) 
     Circular blurs, masks and the identity become operators of this package, whose singular values every method can use; for
     others the inverses are found by conjugate gradients.
     """
-    from leader.operators.adjoint import check_adjoint
+    from leader.operators.generic import check_adjoint
 
     operator = PhysicsOperator(physics, image_shape, **params)
     weights = next(physics.buffers(), None) if isinstance(physics, nn.Module) else None

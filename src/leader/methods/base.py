@@ -16,6 +16,7 @@ from torch import Tensor
 from leader.by_name import check_settings
 from leader.errors import LeaderError
 from leader.operators.base import SpectralOperator
+from leader.operators.caches import per_image as per_image
 from leader.priors.ask import Ask
 from leader.priors.base import Prediction
 from leader.problem import Problem
@@ -230,13 +231,6 @@ class Method:
     def finish(self, context: Context, state: State) -> Tensor:
         """The restored image, [B, C, H, W], not clamped."""
         return state.x
-
-
-def per_image(values: Tensor, like: Tensor) -> Tensor:
-    """One float64 value per image ([B] or [B, 1, 1, 1]) as a column that broadcasts over `like`, still
-    float64.
-    """
-    return values.reshape(-1, *[1] * (like.ndim - 1))
 
 
 def spectral(problem: Problem, method: str) -> SpectralOperator:

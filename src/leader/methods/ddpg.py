@@ -78,8 +78,8 @@ class DDPG(Method):
 
     def _blend(self, context: Context, u: Tensor) -> Tensor:
         """delta, the share of least squares, float64 [B, 1, 1, 1]."""
-        abar = context.level(u).abar
-        return torch.zeros_like(abar) if context.problem.noise_free else abar**self.gamma
+        trust = self._trust(context, u)
+        return torch.zeros_like(trust) if context.problem.noise_free else trust
 
     def _trust(self, context: Context, u: Tensor) -> Tensor:
         """The share of the effective noise that is carried over, float64 [B, 1, 1, 1]: damped while noisy data are

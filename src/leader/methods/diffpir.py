@@ -23,10 +23,9 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
-from leader.errors import LeaderError
 from leader.methods.base import Context, Estimate, Method, State
 from leader.methods.shared import clamp_x0, is_last
-from leader.schedule import Grid, Schedule, grid_on
+from leader.schedule import Grid, Schedule, check_steps, grid_on
 
 SMALLEST_SIGMA = 0.002
 """The noise level below which data are not trusted more, in [-1, 1] units."""
@@ -36,8 +35,7 @@ def early_coarse_grid(count: int, total: int = 1000) -> Grid:
     """total - 1 - floor(sqrt(linspace(0, total^2, count))): coarse at high noise, fine near 0, both ends
     included.
     """
-    if not 1 <= count <= total:
-        raise LeaderError(f"The number of steps must lie between 1 and {total}; found {count}.")
+    check_steps(count, total)
     reach = [min(math.isqrt(k * total * total // max(1, count - 1)), total - 1) for k in range(count)]
     return Grid((*dict.fromkeys(total - 1 - q for q in reach), -1))
 

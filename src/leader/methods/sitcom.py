@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
-from leader.methods.base import Context, Cost, Estimate, Method, State
+from leader.methods.base import Context, Cost, Estimate, Method, State, per_image
 from leader.methods.shared import Adam, detached, measured_entries, misfit
 from leader.operators.pointwise import Inpainting
 from leader.priors.base import Prediction
@@ -85,7 +85,7 @@ class SITCOM(Method):
                 prediction, norm = misfit(context, v, t, self.clamp)
                 latest = detached(prediction, late=False)  # the last one is not differentiated
                 best = latest if best is None else _choose(stopped, best, latest)
-                asked = torch.where(_column(stopped), asked, v.detach())
+                asked = torch.where(per_image(stopped, v), asked, v.detach())
                 stopped = stopped | (norm.detach() < threshold)
                 if k == self.inner - 1 or bool(stopped.all()):
                     break
@@ -110,13 +110,9 @@ class SITCOM(Method):
         return State(after.signal * x0_hat + after.noise * context.noise("step"))
 
 
-def _column(values: Tensor) -> Tensor:
-    return values.reshape(-1, 1, 1, 1)
-
-
 def _choose(stopped: Tensor, old: Prediction, new: Prediction) -> Prediction:
     """Images that have stopped keep their old prediction."""
-    keep = _column(stopped)
+    keep = per_image(stopped, new.x0)
     variance = None
     if old.variance is not None and new.variance is not None:
         variance = torch.where(keep, old.variance, new.variance)

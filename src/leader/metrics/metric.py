@@ -46,44 +46,17 @@ class Metric:
     revision: int = 1
 
 
+_CLAMPED = "pictures clamped to [0, 1], not rounded"
+_PSNR = Column("PSNR", 2, 1, f"{_CLAMPED}; peak 1; one mean square error over all channels (RGB)")
+_SSIM_CONVENTION = (
+    f"{_CLAMPED}; 11 x 11 Gaussian window of std 1.5, K 0.01 and 0.03, range 1, population covariances; mean over the valid "
+    "region, then over channels (RGB)"
+)
+_LPIPS_CONVENTION = f"version 0.1, AlexNet (trunk in float16); {_CLAMPED}, mapped to [-1, 1]; no resizing"
 _OWN: dict[str, Metric] = {
-    metric.name: metric
-    for metric in (
-        Metric(
-            "psnr",
-            "dB",
-            Column(
-                "PSNR", 2, 1, "pictures clamped to [0, 1], not rounded; peak 1; one mean square error over all channels (RGB)"
-            ),
-            psnr,
-        ),
-        Metric(
-            "ssim",
-            "",
-            Column(
-                "SSIM",
-                3,
-                1,
-                "pictures clamped to [0, 1], not rounded; 11 x 11 Gaussian window of std 1.5, K 0.01 and 0.03, "
-                "range 1, population covariances; mean over the valid region, then over channels (RGB)",
-            ),
-            ssim,
-            SSIM_WINDOW,
-        ),
-        Metric(
-            "lpips",
-            "",
-            Column(
-                "LPIPS",
-                3,
-                -1,
-                "version 0.1, AlexNet (trunk in float16); pictures clamped to [0, 1], not rounded, mapped to [-1, 1]; "
-                "no resizing",
-            ),
-            lpips,
-            TRUNKS["alex"].smallest,
-        ),
-    )
+    "psnr": Metric("psnr", "dB", _PSNR, psnr),
+    "ssim": Metric("ssim", "", Column("SSIM", 3, 1, _SSIM_CONVENTION), ssim, SSIM_WINDOW),
+    "lpips": Metric("lpips", "", Column("LPIPS", 3, -1, _LPIPS_CONVENTION), lpips, TRUNKS["alex"].smallest),
 }
 
 

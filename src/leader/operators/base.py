@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
-from leader.operators.caches import real_dtype
+from leader.operators.caches import per_image, real_dtype
 from leader.operators.cg import damped_least_squares
 from leader.operators.components import Components
 
@@ -302,4 +302,4 @@ class TruncatedOperator(SpectralOperator):
 def _column(eta: Eta, like: Tensor) -> Tensor:
     """eta as a tensor that broadcasts over `like` [B, ...]."""
     value = torch.as_tensor(eta, dtype=real_dtype(like), device=like.device)
-    return value.reshape(-1, *[1] * (like.ndim - 1)) if value.ndim else value
+    return per_image(value, like) if value.ndim else value

@@ -1,4 +1,4 @@
-"""Constants of an operator in the dtypes and on the devices in use."""
+"""Numbers in the shape, the dtypes and on the devices in use."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from torch import Tensor
 def real_dtype(like: Tensor) -> torch.dtype:
     """The real dtype of the precision of `like`."""
     return like.dtype.to_real() if like.dtype.is_complex else like.dtype
+
+
+def per_image(values: Tensor, like: Tensor) -> Tensor:
+    """One value per image ([B] or [B, 1, 1, 1]) as a column that broadcasts over `like`, in its own precision."""
+    return values.reshape(-1, *[1] * (like.ndim - 1))
 
 
 class CastCache:

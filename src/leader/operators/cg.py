@@ -7,20 +7,19 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from leader.operators.caches import per_image
+
 
 def conjugate_gradients(
     apply: Callable[[Tensor], Tensor],
     right: Tensor,
     tolerance: float = 1e-6,
     iterations: int = 300,
-    visible: float | None = None,
 ) -> tuple[Tensor, float]:
     """Solves apply(v) = right for a symmetric positive definite `apply`, image by image.
 
     right [B, ...]. Stops when every image has a relative residual below `tolerance`. Returns the solution and
     the largest relative residual reached.
-
-    visible  stops when the root mean square of every image's residual is below it, instead of `tolerance`
     """
     rows = tuple(range(1, right.ndim))
 
@@ -31,10 +30,7 @@ def conjugate_gradients(
     residual = right.clone()
     direction = residual
     energy = dot(residual, residual)
-    if visible is None:
-        scale = dot(right, right).clamp_min(torch.finfo(right.dtype).tiny)
-    else:
-        scale, tolerance = torch.full_like(energy, float(right[0].numel())), visible
+    scale = energy.clamp_min(torch.finfo(right.dtype).tiny)
     for _ in range(iterations):
         if bool((energy <= tolerance**2 * scale).all()):
             break
@@ -71,9 +67,6 @@ def damped_least_squares(
 
     def energy(v: Tensor) -> Tensor:
         return (v * v).flatten(1).sum(1)
-
-    def per_image(values: Tensor, like: Tensor) -> Tensor:
-        return values.reshape(-1, *[1] * (like.ndim - 1))
 
     residual = right.clone()
     gradient = AT(residual)

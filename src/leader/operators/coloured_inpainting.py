@@ -55,7 +55,7 @@ class ColouredInpainting(Inpainting):
         return y
 
     def regularised_pinv(self, r: Tensor, eta: Eta) -> Tensor:
-        mask = self._cast_mask.like(r)
+        mask = self._weights.like(r)
         shift = torch.as_tensor(eta, dtype=r.dtype, device=r.device).reshape(-1, 1, 1, 1)
 
         def apply(v: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -27,6 +28,17 @@ class DiagonalOperator(SpectralOperator):
 
     def measure(self, w: Tensor) -> Tensor:
         return w
+
+    @cached_property
+    def _weights(self) -> CastCache:
+        return CastCache(self.spectrum)
+
+    def A(self, x: Tensor) -> Tensor:
+        self.check_image(x)
+        return self._weights.like(x) * x
+
+    def AT(self, y: Tensor) -> Tensor:
+        return self._weights.like(y) * y
 
     def unit_range(self) -> tuple[Tensor, Tensor]:
         return torch.zeros_like(self.spectrum), self.spectrum
@@ -59,23 +71,12 @@ class Inpainting(DiagonalOperator):
     def __init__(self, image_shape: tuple[int, int, int], mask: Tensor) -> None:
         self.mask = check_mask(mask, *image_shape[1:])
         super().__init__(image_shape, self.mask)
-        self._cast_mask = CastCache(self.mask)
 
     def data(self, y: Tensor) -> Tensor:
-        return self._cast_mask.like(y) * y
-
-    def measure(self, w: Tensor) -> Tensor:
-        return self._cast_mask.like(w) * w
-
-    def A(self, x: Tensor) -> Tensor:
-        self.check_image(x)
-        return self.measure(x)
-
-    def AT(self, y: Tensor) -> Tensor:
-        return self.data(y)
+        return self._weights.like(y) * y
 
     def gram(self, x: Tensor) -> Tensor:
-        return self.measure(x)
+        return self.data(x)
 
     def pinv(self, y: Tensor) -> Tensor:
         return self.data(y)
@@ -216,15 +217,7 @@ class WeightedPixels(DiagonalOperator):
         self.reference = float(values.log().mean().exp())
         super().__init__(image_shape, (self.reference / values)[None], rcond=0.0)  # every pixel is measured
         self.task = task
-        self._weights = CastCache(self.spectrum)
 
     def whiten(self, y: Tensor) -> Tensor:
         """W y for an ordinary picture y [B, C, H, W]."""
         return self.A(y)
-
-    def A(self, x: Tensor) -> Tensor:
-        self.check_image(x)
-        return self._weights.like(x) * x
-
-    def AT(self, y: Tensor) -> Tensor:
-        return self._weights.like(y) * y

@@ -47,33 +47,23 @@ def text(words: str) -> Tag:
     return Tag(ASCII, words.encode("utf-8") + b"\0")
 
 
-@dataclass(frozen=True)
-class Block:
-    """An EXIF block with the offsets of its directories. `damaged` is set if something could not be read."""
-
-    main: Directory
-    exif: Directory
-    gps: Directory
-    damaged: bool
-
-
 def read_block(
-    block: bytes, main: frozenset[int] = frozenset(), exif: frozenset[int] = frozenset(), gps: frozenset[int] = frozenset()
-) -> Block:
-    """The wanted tags of each directory that can be read; everything else in the block is ignored."""
+    block: bytes, main: frozenset[int], exif: frozenset[int], gps: frozenset[int]
+) -> tuple[Directory, Directory, Directory, bool]:
+    """The wanted tags of the three directories of an EXIF block, and whether it could all be read; its rest is ignored."""
     body = block.removeprefix(PREFIX)
     order = _ORDERS.get(body[:4])
     if order is None or len(body) < 8:
-        return Block({}, {}, {}, damaged=bool(body))
+        return {}, {}, {}, not body
     first, whole = _directory(body, struct.unpack(order + "I", body[4:8])[0], order, main | {EXIF_AT, GPS_AT})
-    found: dict[int, dict[int, Tag]] = {}
+    found: list[Directory] = []
     for pointer, wanted in ((EXIF_AT, exif), (GPS_AT, gps)):
-        at = first.pop(pointer, None)
-        found[pointer] = {}
+        at, tags = first.pop(pointer, None), dict[int, Tag]()
         if at is not None and at.kind == LONG and at.count == 1:
-            found[pointer], all_there = _directory(body, struct.unpack("<I", at.data)[0], order, wanted)
+            tags, all_there = _directory(body, struct.unpack("<I", at.data)[0], order, wanted)
             whole = whole and all_there
-    return Block(first, found[EXIF_AT], found[GPS_AT], damaged=not whole)
+        found.append(tags)
+    return first, found[0], found[1], whole
 
 
 def _directory(body: bytes, at: int, order: str, wanted: frozenset[int]) -> tuple[dict[int, Tag], bool]:

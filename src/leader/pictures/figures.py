@@ -28,22 +28,15 @@ def check_figure(path: Path) -> None:
     """Rejects, before any work is done, a figure that cannot be drawn."""
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"{printable(path)} ends in '{printable(path.suffix)}'; figures are written as {', '.join(FORMATS)}.")
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise LeaderError("Figures need matplotlib; install it with: pip install '.[figures]'.") from error
 
 
 def check_map(path: Path) -> None:
     """Rejects, before any work is done, a trust map that cannot be written."""
-    suffix = path.suffix.lower()
-    if suffix not in (*FORMATS, ".npy"):
+    if path.suffix.lower() not in (*FORMATS, ".npy"):
         raise UsageError(
             f"{printable(path)} ends in '{printable(path.suffix)}'; maps are figures or numbers, and figures are written as "
             f"{', '.join(FORMATS)}, numbers as .npy or .16.png, the faded picture as .fade.png."
         )
-    if suffix in DRAWN:
-        check_figure(path)
 
 
 def _new(width: float, height: float) -> Any:

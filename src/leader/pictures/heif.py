@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import features
 
 from leader.errors import LeaderError
 from leader.pictures.formats import AVIF, HEIF
+from leader.pictures.metadata import metadata_in
+from leader.pictures.picture import Picture, from_samples
 
 _BRANDS = {
     **dict.fromkeys((b"avif", b"avis"), AVIF),
@@ -45,25 +46,11 @@ def can_avif() -> bool:
         return bool(features.check("avif"))
 
 
-@dataclass(frozen=True)
-class Still:
-    """The photograph of a HEIC file, not yet decoded. size: (width, height); depth: bits per sample; notes: sentences."""
+def read_still(path: Path, name: str, check_size: Callable[[tuple[int, int]], None]) -> Picture:
+    """The photograph of a HEIC file, the one it calls its primary, upright: decoding includes its rotation.
 
-    image: Any
-    size: tuple[int, int]
-    depth: int
-    icc: bytes | None
-    exif: bytes
-    notes: tuple[str, ...]
-
-    def decode(self) -> NDArray[Any]:
-        """Samples [H, W, 1, 3 or 4], upright: decoding a HEIC file includes its rotation."""
-        samples = np.asarray(self.image)
-        return samples[..., None] if samples.ndim == 2 else samples
-
-
-def open_still(path: Path, name: str) -> Still:
-    """Opens the photograph of a HEIC file: the one it calls its primary."""
+    check_size  refuses a (width, height) before anything is decoded; the decoder enforces what was declared
+    """
     try:
         import pillow_heif
     except ImportError as error:
@@ -78,4 +65,7 @@ def open_still(path: Path, name: str) -> Still:
     notes: tuple[str, ...] = ()
     if not icc and (colours.get("color_primaries") in _WIDE or colours.get("transfer_characteristics") in _BRIGHT):
         notes = ("The file describes wide colours without a profile that other formats can hold; they may look paler.",)
-    return Still(image, image.size, int(image.info["bit_depth"]), icc, image.info.get("exif") or b"", notes)
+    check_size(image.size)
+    samples = np.asarray(image)
+    picture = from_samples(samples[..., None] if samples.ndim == 2 else samples, int(image.info["bit_depth"]), icc)
+    return replace(picture, metadata=metadata_in(image.info.get("exif") or b"", *notes))

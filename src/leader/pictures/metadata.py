@@ -7,7 +7,6 @@ serial numbers, and everything besides EXIF (XMP, IPTC, comments).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from PIL import Image
@@ -80,12 +79,10 @@ class Metadata:
 
 def metadata_in(block: bytes, *more_notes: str) -> Metadata:
     """The tags of an EXIF block that may be kept."""
-    found = read_block(block, MAIN, EXIF, GPS)
-    total = sum(len(tag.data) for part in (found.main, found.exif, found.gps) for tag in part.values())
-    if total > LONGEST_BLOCK:
+    main, exif, gps, whole = read_block(block, MAIN, EXIF, GPS)
+    if sum(len(tag.data) for part in (main, exif, gps) for tag in part.values()) > LONGEST_BLOCK:
         return Metadata(notes=(_report_omitted("is absurdly long"), *more_notes))
-    notes = (_report_omitted("is damaged"),) if found.damaged else ()
-    return Metadata(found.main, found.exif, found.gps, (*notes, *more_notes))
+    return Metadata(main, exif, gps, (*(() if whole else (_report_omitted("is damaged"),)), *more_notes))
 
 
 def _report_omitted(why: str) -> str:
@@ -97,7 +94,10 @@ def metadata_of(image: Image.Image) -> Metadata:
     stored = image.info.get("exif")
     if isinstance(stored, bytes) and stored:
         return metadata_in(stored)
-    return _read_guarded(lambda: metadata_in(image.getexif().tobytes()) if len(image.getexif()) else Metadata())
+    try:
+        return metadata_in(image.getexif().tobytes()) if len(image.getexif()) else Metadata()
+    except Exception:  # Pillow raises errors of every kind for damaged EXIF
+        return Metadata(notes=(_report_omitted("is damaged"),))
 
 
 def orientation_of(image: Image.Image) -> int:
@@ -107,10 +107,3 @@ def orientation_of(image: Image.Image) -> int:
     except Exception:  # Pillow raises errors of every kind for damaged EXIF
         return 1
     return found if isinstance(found, int) and 1 <= found <= 8 else 1
-
-
-def _read_guarded(read: Callable[[], Metadata]) -> Metadata:
-    try:
-        return read()
-    except Exception:  # Pillow raises errors of every kind for damaged EXIF
-        return Metadata(notes=(_report_omitted("is damaged"),))

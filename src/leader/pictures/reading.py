@@ -21,9 +21,9 @@ from leader.errors import LeaderError
 from leader.files import check_readable, printable
 from leader.pictures.deep import is_deep, read_deep
 from leader.pictures.formats import AVIF, HEIF, READ, SERVED, format_by_mark
-from leader.pictures.heif import can_avif, kind_of, open_still
+from leader.pictures.heif import can_avif, kind_of, read_still
 from leader.pictures.jpeg_history import read_history
-from leader.pictures.metadata import metadata_in, metadata_of, orientation_of
+from leader.pictures.metadata import metadata_of, orientation_of
 from leader.pictures.picture import MOST_PIXELS, Floats, Picture, from_samples
 
 SMALL = 1_000_000
@@ -38,7 +38,7 @@ def read_picture(path: Path, most_pixels: int = MOST_PIXELS) -> Picture:
     with _explaining(name, path):
         kind = kind_of(path)
         if kind == HEIF:
-            return _read_heif(path, name, most_pixels)
+            return read_still(path, name, lambda size: _check_size(size, name, most_pixels))
         with _open_image(path, name, kind) as image:
             _check_header(image, name, most_pixels)
             with _within_reason(image):
@@ -69,14 +69,6 @@ def _without_exif(content: bytes) -> Image.Image:
         raise ValueError("its parts do not fit together") from error
     image.info.setdefault("exif", b"damaged")
     return image
-
-
-def _read_heif(path: Path, name: str, most_pixels: int) -> Picture:
-    """The photograph of a HEIC file; its declared size is checked first, and the decoder enforces it."""
-    still = open_still(path, name)
-    _check_size(still.size, name, most_pixels)
-    picture = from_samples(still.decode(), still.depth, still.icc)
-    return replace(picture, metadata=metadata_in(still.exif, *still.notes))
 
 
 def from_pil(image: Image.Image) -> Picture:

@@ -63,7 +63,7 @@ def write_picture(
                 samples = np.concatenate([np.repeat(samples[..., :1], 3, axis=2), samples[..., 1:]], axis=2)
             deep = np.round(samples * 65535).astype(np.uint16)
             write = write_deep_png if chosen.name == PNG else write_tiff
-            write(temporary, deep, _profile_for(picture, deep.shape[2]), picture.metadata.tree(location, stamp))
+            write(temporary, deep, matching_profile(picture.icc, deep.shape[2]), picture.metadata.tree(location, stamp))
             return
         if chosen.name == TIFF:
             shallow = np.round(samples_of(picture) * 255).astype(np.uint8)
@@ -104,7 +104,3 @@ def _as_before(history: JpegHistory) -> dict[str, Any]:
     if history.chroma is not None and history.sampling in _SUBSAMPLINGS:
         options["subsampling"] = _SUBSAMPLINGS[history.sampling]
     return options
-
-
-def _profile_for(picture: Picture, channels: int) -> bytes | None:
-    return matching_profile(picture.icc, 1 if channels == 1 else 3)

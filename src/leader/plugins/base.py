@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
+import torch
 from torch import Tensor
 
 from leader.by_name import check_settings
@@ -15,6 +16,9 @@ from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.schedule import Grid
 from leader.uncertainty.metric import Metric
+
+MapName = Literal["local", "mean", "shuffle"]
+"""Sigma as a plug-in takes it: itself, or one of two ablations that tell whether "local" matters."""
 
 
 @dataclass(frozen=True)
@@ -117,3 +121,17 @@ class Plugin:
     def settle(self, x0: Tensor, x0_hat: Tensor, prior: Prior, problem: Problem) -> Tensor:
         """x0_hat [B, C, H, W], the result of the method's data step on x0, after a change by the plug-in."""
         return x0_hat
+
+
+def map_sigma(sigma: Tensor, name: MapName, info: StepInfo) -> Tensor:
+    """Sigma [B, C, H, W] itself ("local"), its mean over each image ("mean"), or its pixels in random order ("shuffle")."""
+    if name == "local":
+        return sigma
+    if name == "mean":
+        return sigma.mean((1, 2, 3), keepdim=True).expand_as(sigma)
+    shuffled = []
+    for image, position, one in zip(info.ids, info.positions, sigma):
+        generator = torch.Generator().manual_seed((1_000_003 * image + position) % 2**63)
+        order = torch.randperm(one[0].numel(), generator=generator).to(sigma.device)
+        shuffled.append(one.flatten(1)[:, order].reshape(one.shape))
+    return torch.stack(shuffled)

@@ -30,24 +30,13 @@ def differences(x: Tensor) -> Pair:
     return down, right
 
 
-def adjoint(pair: Pair) -> Tensor:
-    """D^T of a pair of difference images."""
+def adjoint(pair: Pair, sign: float = -1.0) -> Tensor:
+    """D^T of a pair of difference images; with sign 1 their sums over the differences that touch each pixel."""
     down, right = pair
     out = torch.zeros_like(down)
-    out[..., :-1, :] -= down[..., :-1, :]
+    out[..., :-1, :] += sign * down[..., :-1, :]
     out[..., 1:, :] += down[..., :-1, :]
-    out[..., :, :-1] -= right[..., :, :-1]
-    out[..., :, 1:] += right[..., :, :-1]
-    return out
-
-
-def row_sum(weights: Pair) -> Tensor:
-    """diag(D^T W D): the weights of the differences that touch each pixel."""
-    down, right = weights
-    out = torch.zeros_like(down)
-    out[..., :-1, :] += down[..., :-1, :]
-    out[..., 1:, :] += down[..., :-1, :]
-    out[..., :, :-1] += right[..., :, :-1]
+    out[..., :, :-1] += sign * right[..., :, :-1]
     out[..., :, 1:] += right[..., :, :-1]
     return out
 
@@ -71,7 +60,7 @@ class ImagePrior:
     def slope_and_majoriser(self, x: Tensor) -> Pair:
         """grad Phi(x), and M, elementwise: the quadratic majoriser is below diag(M). The weights are made once for both."""
         (down, right), weights = differences(x), self.weights(x)
-        return adjoint((weights[0] * down, weights[1] * right)), 2 * row_sum(weights)
+        return adjoint((weights[0] * down, weights[1] * right)), 2 * adjoint(weights, 1.0)
 
     def curvature(self, x: Tensor) -> Callable[[Tensor], Tensor]:
         """v -> D^T W D v with the weights at x: the quadratic majoriser of Phi, not its Hessian."""

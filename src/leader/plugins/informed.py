@@ -17,7 +17,7 @@ from leader.errors import LeaderError
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.schedule import Grid, Schedule
-from leader.uncertainty.covariance import Posterior, image_covariance
+from leader.uncertainty.covariance import Covariance, Posterior, image_covariance
 
 LANCZOS_STEPS = 8
 FIRST_LABEL = 1_000_000
@@ -45,15 +45,20 @@ def informed_time(schedule: Schedule, values: Tensor, weights: Tensor, share: fl
     return high
 
 
-def posterior_of(prior: Prior, problem: Problem) -> tuple[Tensor, Posterior]:
-    """Mean of x0 and its covariance given y, for a problem of one image."""
-    found = image_covariance(prior, torch.zeros(1, *problem.image_shape).to(problem.y))
+def model_of(prior: Prior, like: Tensor, need: str, plugin: str) -> tuple[Tensor, Covariance]:
+    """Mean and covariance of the prior's Gaussian model of images like [1, C, H, W]; `need` of the `plugin` asks for it."""
+    found = image_covariance(prior, like)
     if found is None:
         raise LeaderError(
-            f"The prior '{prior.name}' has no spectrum, which an informed start needs; fit it with 'leader fit-variance', "
-            "or leave out the plug-in 'start'."
+            f"The prior '{prior.name}' has no spectrum, which {need} needs; fit it with 'leader fit-variance', "
+            f"or leave out the plug-in '{plugin}'."
         )
-    mean, covariance = found
+    return found
+
+
+def posterior_of(prior: Prior, problem: Problem) -> tuple[Tensor, Posterior]:
+    """Mean of x0 and its covariance given y, for a problem of one image."""
+    mean, covariance = model_of(prior, torch.zeros(1, *problem.image_shape).to(problem.y), "an informed start", "start")
     return mean, covariance.given(problem.operator, float(problem.sigma[0]))
 
 

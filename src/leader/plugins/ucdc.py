@@ -20,15 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from leader.by_name import check_count
-from leader.errors import LeaderError
-from leader.plugins.base import Plugin, StepInfo
-from leader.plugins.maps import MAPS, map_sigma
+from leader.plugins.base import MapName, Plugin, StepInfo, map_sigma
 from leader.plugins.opposed import Opposed
 from leader.priors.base import Prior
 from leader.problem import Problem
@@ -36,8 +33,8 @@ from leader.schedule import Grid
 from leader.uncertainty.covariance import error_covariance, independent
 from leader.uncertainty.metric import ByImage, Calibrated, Metric
 
-COVARIANCES = ("full", "diagonal")
-LARGEST_SCATTER = 2.0
+EARLY = 700
+"""Time of the standard clock from which on a picture is hardly more than its mean colours."""
 SMALLEST = 1e-8
 """A variance of 0 would take a pixel out of every data step."""
 
@@ -58,50 +55,36 @@ class UCDC(Plugin):
     gives_metric: ClassVar[bool] = True
     draws: ClassVar[tuple[str, ...]] = ("scatter",)
 
-    covariance: str = "full"
+    covariance: Literal["full", "diagonal"] = "full"
     """"full": pixels are correlated as the prior's fitted spectrum says; "diagonal": each knows itself alone."""
-    power: float = 1.0
+    power: Annotated[float, "[0, inf)"] = 1.0
     """Of the local variance: Sigma^power, its mean kept."""
-    trust: float = 1.0
+    trust: Annotated[float, "(0, inf)"] = 1.0
     """In noisy data: their variance is divided by it where E[x0 | x_t, y] is formed; below 1 believes the network more."""
-    iterations: int = 4
+    iterations: Annotated[int, "[1, 1000]"] = 4
     """Of a step's conjugate gradients at most."""
-    visible: float = 0.02
+    early: Annotated[int, "[0, 1000]"] = field(default=0, metadata={"later": True})
+    """As many at most at times of `EARLY` and above, where longer solves gain nothing; 0: as many as later."""
+    visible: Annotated[float, "[0, inf)"] = 0.02
     """A solve ends where its error is this share of a standard deviation, root mean square."""
-    floor: float = 0.01
+    floor: Annotated[float, "(0, inf)"] = 0.01
     """The smallest variance of data inside a solve, as a share of the mean of Sigma; clean data are met exactly afterwards."""
-    share: float = 1.0
+    share: Annotated[float, "(0, 1]"] = 1.0
     """Of the correlation's variance: only the low frequencies that hold so much count. Below 1 high noise costs less."""
-    narrow: float = field(default=1.0, metadata={"later": True})
+    narrow: Annotated[float, "(0, 1]"] = field(default=1.0, metadata={"later": True})
     """The correlation is that of this share of the time t: a state that has taken up y is less wrong at low frequencies."""
     only_unmeasured: bool = False
     """Whether DDNM+, DDRM, ProjDiff, RePaint and MCG, which take measured components from noisy data themselves, get
     E[x0 | x_t, y] of the others alone.
     """
-    map: str = "local"
+    map: MapName = "local"
     """"local": Sigma itself; "mean": its mean U_t; "shuffle": its pixels in random order. The latter two are ablations."""
-    scatter: float = field(default=0.0, metadata={"later": True})
+    scatter: Annotated[float, "[0, 2]"] = field(default=0.0, metadata={"later": True})
     """Standard deviations of Sigma by which x0 is drawn at random before every data step but the last; 0: the mean."""
     opposed: Annotated[int, "[0, 999]"] = field(default=0, metadata={"later": True})
     """The time, on the standard clock, from which on the noise of every two steps in a row adds up to nothing, as with the
     plug-in `opposed`; 0: all draws are independent.
     """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count("UCDC's iterations", self.iterations, 1, 1000)
-        if not (self.power >= 0 and self.trust > 0 and self.visible >= 0 and self.floor > 0 and 0 < self.share <= 1):
-            raise LeaderError(
-                "UCDC needs power >= 0, trust > 0, visible >= 0, floor > 0 and a share in (0, 1]; "
-                f"found {self.power}, {self.trust}, {self.visible}, {self.floor} and {self.share}."
-            )
-        if not 0 < self.narrow <= 1:
-            raise LeaderError(f"UCDC's narrow, a share of the time, lies in (0, 1]; found {self.narrow}.")
-        if not 0 <= self.scatter <= LARGEST_SCATTER:
-            raise LeaderError(f"UCDC's scatter lies between 0 and {LARGEST_SCATTER:g}; found {self.scatter}.")
-        for name, allowed in (("covariance", COVARIANCES), ("map", MAPS)):
-            if getattr(self, name) not in allowed:
-                raise LeaderError(f"UCDC's {name} is one of {', '.join(allowed)}; found '{getattr(self, name)}'.")
 
     def oppose(self, white: Callable[[int], Tensor], name: str, grid: Grid, position: int) -> Tensor | None:
         return Opposed(first=self.opposed).oppose(white, name, grid, position) if self.opposed > 0 else None
@@ -119,12 +102,13 @@ class UCDC(Plugin):
             covariance = error_covariance(
                 prior, int(info.t[row]), spread, info.positions[row] % 2 == 1, share=self.share, narrow=self.narrow
             )
+        few = self.early > 0 and info.grids[row].clock[info.positions[row]] >= EARLY
         return Calibrated(
             covariance,
             operator,
             spread.mean(),
             self.trust,
-            self.iterations,
+            min(self.iterations, self.early) if few else self.iterations,
             self.visible,
             self.floor,
             self.only_unmeasured,

@@ -19,9 +19,8 @@ from torch import Tensor
 from leader.errors import LeaderError
 from leader.methods.base import Method
 from leader.operators.cg import conjugate_gradients
-from leader.plugins.base import Plugin, StepInfo
+from leader.plugins.base import MapName, Plugin, StepInfo, map_sigma
 from leader.plugins.image_priors import ImagePrior, adjoint, differences, image_prior
-from leader.plugins.maps import map_sigma
 from leader.problem import Problem
 
 LARGEST_SHARPENING = 1 / 32
@@ -53,7 +52,7 @@ class UCPM(Plugin):
     "hessian": (Sigma^{-1} + H) d = -grad Phi with the Hessian itself, as the paper writes it. pirp's term has no Hessian
     (it is no gradient): it always takes the diagonal form.
     """
-    map: Literal["local", "mean", "shuffle"] = "local"
+    map: MapName = "local"
     """"local": Sigma itself; "mean": its mean U_t; "shuffle": its pixels in random order. The latter two are ablations."""
     sharpen: float = 0.0
     """Adds `sharpen` U_t exp(-Sigma / U_t), at most 1/32, times the negative Laplacian: sharpens where Sigma is small."""

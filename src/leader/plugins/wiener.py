@@ -19,12 +19,11 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from leader.errors import LeaderError
 from leader.operators.base import SpectralOperator
 from leader.plugins.base import Plugin
+from leader.plugins.informed import model_of
 from leader.priors.base import Prior
 from leader.problem import Problem
-from leader.uncertainty.covariance import image_covariance
 
 DRAWS = 64
 """Pictures of the Gaussian model behind C: its error is sqrt(2 / 64) per component, far below the range of s^2 C / sigma^2."""
@@ -55,7 +54,7 @@ class Wiener(Plugin):
         if operator not in known:
             known[operator] = component_variances(prior, operator, problem.image_shape)
         power = operator.s.cpu() ** 2 * known[operator] * self.trust
-        noise = problem.sigma.double().reshape(-1, *[1] * (power.ndim - 1)) ** 2
+        noise = problem.sigma_column(power) ** 2
         change = operator.to(x0_hat - x0)
         return x0 + operator.back(operator.cast(power / (power + noise), change) * change)
 
@@ -63,16 +62,10 @@ class Wiener(Plugin):
 def component_variances(prior: Prior, operator: SpectralOperator, shape: tuple[int, int, int]) -> Tensor:
     """C: the variance of every component of the operator's SVD under the prior's Gaussian model, float64, in the shape of c."""
     like = torch.zeros(1, *shape)
-    found = image_covariance(prior, like)
-    if found is None:
-        raise LeaderError(
-            f"The prior '{prior.name}' has no spectrum, which the Wiener factor needs; fit it with 'leader fit-variance', "
-            "or leave out the plug-in 'wiener'."
-        )
-    generator, total = torch.Generator().manual_seed(0), None
+    _, covariance = model_of(prior, like, "the Wiener factor", "wiener")
+    generator = torch.Generator().manual_seed(0)
+    total = torch.zeros((), dtype=torch.float64)
     for _ in range(DRAWS):
-        draw = found[1].draw(torch.randn(1, *shape, generator=generator))
-        power = operator.to(draw.to(like)).abs().double() ** 2
-        total = power if total is None else total + power
-    assert total is not None
+        draw = covariance.draw(torch.randn(1, *shape, generator=generator))
+        total = total + operator.to(draw.to(like)).abs().double() ** 2
     return total.cpu() / DRAWS

@@ -1,7 +1,7 @@
 """Presets as data: which settings a method or plug-in gets for a prior, a task and a noise level.
 
 Every *.toml file here holds [[preset]] tables: an entry, or the keys that several entries share and their `rows`; a list of
-priors, methods or tasks stands for an entry of each. An entry has
+priors, methods, tasks or levels of noise stands for an entry of each. Keys at the top of a file hold for all. An entry has
 
   prior    a prior's name or data set ("embedded", "celebahq", "imagenet", "ffhq"), or "any"
   method   the host's name
@@ -42,25 +42,40 @@ DATA_SETS = {
 }
 
 
+LISTED = ("prior", "method", "task", "noise", "quality", "look")
+"""Keys that say what an entry is for."""
+
+
 @cache
 def entries() -> tuple[dict[str, Any], ...]:
     """All presets of the package, in file order."""
     found: list[dict[str, Any]] = []
     for file in sorted(resources.files(__name__).iterdir(), key=lambda item: item.name):
         if file.name.endswith(".toml"):
-            found.extend(expand_rows(parsed(file).get("preset", [])))
+            found += read_entries(file, "preset")
     return tuple(found)
 
 
 def expand_rows(tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The entries that tables stand for: one for each of its `rows`, with the keys that the rows share, and each of what is
-    listed under a key that says what an entry is for.
+    """The entries that tables stand for: one for each of its `rows`, which may have rows of their own, with the keys that they
+    share, and each of what is listed under a key that says what an entry is for.
     """
     found = []
-    for row in ({**table, **row} for table in tables for row in table.pop("rows", [{}])):
-        listed = {key: row[key] for key in ("prior", "method", "task") if isinstance(row.get(key), list)}
-        found += [{**row, **dict(zip(listed, chosen))} for chosen in itertools.product(*listed.values())]
+    for table in tables:
+        if "rows" in table:
+            shared = {key: value for key, value in table.items() if key != "rows"}
+            found += expand_rows([{**shared, **row} for row in table["rows"]])
+            continue
+        listed = {key: table[key] for key in LISTED if isinstance(table.get(key), list)}
+        found += [{**table, **dict(zip(listed, chosen))} for chosen in itertools.product(*listed.values())]
     return found
+
+
+def read_entries(file: Traversable, kind: str) -> list[dict[str, Any]]:
+    """The entries of the [[kind]] tables in a TOML file of the package."""
+    content = parsed(file)
+    tables = content.pop(kind, [])
+    return expand_rows([{**content, "rows": tables}])
 
 
 def parsed(file: Traversable) -> dict[str, Any]:

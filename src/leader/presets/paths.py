@@ -16,7 +16,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from leader.errors import unknown_name
-from leader.presets import expand_rows, parsed, rank
+from leader.presets import rank, read_entries
 from leader.schedule import Grid
 
 if TYPE_CHECKING:
@@ -56,10 +56,9 @@ class RunPath:
 
 def check_words(quality: str, look: str) -> None:
     """Refuses words that are no quality or no look."""
-    if quality not in QUALITIES:
-        raise unknown_name("quality", quality, QUALITIES)
-    if look not in LOOKS:
-        raise unknown_name("look", look, LOOKS)
+    for word, valid, kind in ((quality, QUALITIES, "quality"), (look, LOOKS, "look")):
+        if word not in valid:
+            raise unknown_name(kind, word, valid)
 
 
 def find_path(prior: str, task: str, sigma: float, quality: str, look: str, known: float = 1.0) -> RunPath:
@@ -76,8 +75,10 @@ def find_path(prior: str, task: str, sigma: float, quality: str, look: str, know
         if fit is not None and None not in words and known <= most:
             ranked.append(((*fit, *words, -most), number, entry))
     chosen = max(ranked, key=lambda item: item[:2])[2]
-    fields = ("method", "steps", "grid", "plugins", "settings", "source", "times", "average")
-    return RunPath(**{key: _frozen(chosen[key]) for key in fields if key in chosen})
+    known: dict[str, Any] = {}
+    for key in RunPath.__dataclass_fields__.keys() & chosen.keys():
+        known[key] = tuple(chosen[key]) if isinstance(chosen[key], list) else chosen[key]
+    return RunPath(**known)
 
 
 def list_same(
@@ -96,8 +97,4 @@ def list_same(
 
 @cache
 def _entries() -> tuple[dict[str, Any], ...]:
-    return tuple(expand_rows(parsed(resources.files("leader.presets") / "paths.toml")["path"]))
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(read_entries(resources.files("leader.presets") / "paths.toml", "path"))

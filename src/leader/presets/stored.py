@@ -39,29 +39,21 @@ def _read(file: Path, changed: int, size: int) -> tuple[Entry, ...]:
     """Read once while the file stays as it is: every plan asks."""
     found = read_table(file, "presets", "correct it or delete it").get("preset", [])
     for entry in found if isinstance(found, list) else [None]:
-        if not isinstance(entry, dict) or not isinstance(entry.get("settings"), dict) or not _fits(entry):
+        known = isinstance(entry, dict) and entry.keys() <= set(KEYS) and isinstance(entry.get("settings"), dict)
+        plain = (entry.get(key, "") for key in ("method", "task", "noise")) if isinstance(entry, dict) else ()
+        if not known or not all(isinstance(value, (str, float, int)) for value in plain):
             raise LeaderError(f"{file} must hold [[preset]] entries with settings and, of {', '.join(KEYS)}, no other keys.")
     return tuple(found)
 
 
-def _fits(entry: Entry) -> bool:
-    """Whether an entry has known keys alone, and values of their kinds."""
-    return entry.keys() <= set(KEYS) and all(
-        isinstance(entry.get(key, ""), (str, float, int)) for key in ("method", "task", "noise")
-    )
-
-
 def add_stored(home: Path, entries: Iterable[Mapping[str, Any]]) -> Path:
     """Stores entries beside a prior; each takes the place of one for the same method, task and noise with the same source."""
-    kept = {_place(entry): dict(entry) for entry in (*read_stored(home), *entries)}
+    same = ("method", "task", "noise", "source")
+    kept = {tuple(entry.get(key, "any") for key in same): entry for entry in (*read_stored(home), *entries)}
     file = stored_file(home)
     with replacing(file, durable=True) as temporary:
         temporary.write_text("\n".join(map(format_entry, kept.values())), encoding="utf-8")
     return file
-
-
-def _place(entry: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(entry.get(key, "any") for key in ("method", "task", "noise", "source"))
 
 
 def format_entry(entry: Mapping[str, Any]) -> str:

@@ -104,7 +104,7 @@ class NetworkPrior(Prior):
 
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
         if x.shape[1] != self.image_channels:
-            return _grey(self._predict(x.expand(-1, self.image_channels, -1, -1), t))
+            return self._predict(x.expand(-1, self.image_channels, -1, -1), t).map(lambda part: part.mean(1, keepdim=True))
         check_size(x, self.name, self.size, self.multiple)
         times = t.to(x.device)
         answer = self.network(
@@ -162,7 +162,7 @@ class DenoiserPrior(Prior):
 
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
         if x.shape[1] != self.image_channels:
-            return _grey(self._predict(x.expand(-1, self.image_channels, -1, -1), t))
+            return self._predict(x.expand(-1, self.image_channels, -1, -1), t).map(lambda part: part.mean(1, keepdim=True))
         check_size(x, self.name, self.size, self.multiple)
         level = self.schedule.level(t, x)
         noisy, sigma = x / level.signal, level.sigma.reshape(-1)
@@ -171,16 +171,6 @@ class DenoiserPrior(Prior):
         dtype = self.dtype or x.dtype
         clean: Tensor = self.network(noisy.to(dtype), sigma.to(dtype)).to(x.dtype)
         return from_x0(x, t, 2 * clean - 1 if self.unit_range else clean, self.schedule)
-
-
-def _grey(prediction: Prediction) -> Prediction:
-    """The mean over channels: linear in x0 and eps, so the two stay consistent."""
-    variance = prediction.variance
-    return Prediction(
-        prediction.x0.mean(1, keepdim=True),
-        prediction.eps.mean(1, keepdim=True),
-        None if variance is None else variance.mean(1, keepdim=True),
-    )
 
 
 class LabelledNetwork(nn.Module):
@@ -222,9 +212,7 @@ class AutocastPrior(WrappedPrior):
 
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
         with torch.autocast(x.device.type, self.dtype):
-            answer = self.base._predict(x, t)
-            variance = answer.variance
-        return Prediction(answer.x0.to(x.dtype), answer.eps.to(x.dtype), None if variance is None else variance.to(x.dtype))
+            return self.base._predict(x, t).map(lambda part: part.to(x.dtype))
 
 
 class HeadedPrior(WrappedPrior):
@@ -249,10 +237,6 @@ class HeadedPrior(WrappedPrior):
         return LatePrediction(answer.x0, answer.eps, lambda: self._read_variance(x, t, answer.x0))
 
     def _read_variance(self, x: Tensor, t: Tensor, x0: Tensor) -> Tensor:
-        abar = self.schedule.level(t, x).abar
-        if self.channels is None or x.shape[1] == self.channels:
-            variance: Tensor = self.head(x, x0, abar)
-            return variance
-        colour = (-1, self.channels, -1, -1)
-        mean: Tensor = self.head(x.expand(colour), x0.expand(colour), abar).mean(1, keepdim=True)
-        return mean
+        colour = (-1, self.channels or x.shape[1], -1, -1)
+        variance: Tensor = self.head(x.expand(colour), x0.expand(colour), self.schedule.level(t, x).abar)
+        return variance.mean(1, keepdim=True) if variance.shape[1] != x.shape[1] else variance

@@ -34,6 +34,11 @@ class Prediction:
     eps: Tensor
     variance: Tensor | None = None
 
+    def map(self, function: Callable[[Tensor], Tensor]) -> Prediction:
+        """The prediction with a function applied to all of it; only linear ones keep x0 and eps consistent."""
+        variance = self.variance
+        return Prediction(function(self.x0), function(self.eps), None if variance is None else function(variance))
+
 
 class LatePrediction(Prediction):
     """A prediction whose variance is computed when it is first read: a head costs a tenth of a call, and few steps ask for it.

@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from leader.errors import LeaderError, unknown_name
-from leader.priors.json_files import check_list, check_number, check_whole, check_word, show
+from leader.errors import LeaderError
+from leader.priors.json_files import check_keys, check_list, check_number, check_whole, check_word, show
 from leader.schedule import Schedule
 
 MOST_STEPS = 100_000
@@ -42,23 +42,16 @@ def make_schedule(spec: Any, origin: str = "the option 'schedule'") -> Schedule:
         raise LeaderError(f"The schedule of {origin} must be a name or an object with a type; found {show(spec)}.")
     given = {"type": spec} if isinstance(spec, str) else dict(spec)
     kind = check_word(given.pop("type", "linear"), "schedule", SETTINGS)
-    for key in given:
-        if key not in SETTINGS[kind]:
-            raise unknown_name(f"setting of a {kind} schedule", str(key), SETTINGS[kind])
+    check_keys(given, SETTINGS[kind], f"setting of a {kind} schedule")
     values = {**SETTINGS[kind], **given}
     if kind == "table":
         rows = check_list(values["betas"], f"The betas of {origin}", 2, MOST_STEPS)
         table = [check_number(value, f"A beta of {origin}", 0, 1) for value in rows]
-        return _usable(Schedule(torch.tensor(table, dtype=torch.float64)), origin)
-    steps = check_whole(values["steps"], f"The number of times of {origin}", 2, MOST_STEPS)
-    if kind == "cosine":
-        return _usable(Schedule.cosine(steps), origin)
-    start, end = (check_number(values[key], f"{key} of {origin}", 0, 1) for key in ("beta_start", "beta_end"))
-    maker = Schedule.linear if kind == "linear" else Schedule.scaled_linear
-    return _usable(maker(start, end, steps), origin)
-
-
-def _usable(schedule: Schedule, origin: str) -> Schedule:
+        schedule = Schedule(torch.tensor(table, dtype=torch.float64))
+    else:
+        ends = [check_number(values[key], f"{key} of {origin}", 0, 1) for key in ("beta_start", "beta_end") if key in values]
+        steps = check_whole(values["steps"], f"The number of times of {origin}", 2, MOST_STEPS)
+        schedule = getattr(Schedule, kind)(*ends, steps)
     last = float(schedule.abar_table[-1])
     if last < LEAST_SIGNAL:
         raise LeaderError(

@@ -32,7 +32,7 @@ from leader.priors.adapters import PREDICTS, LabelledNetwork, NetworkPrior
 from leader.priors.base import LARGEST_SIDE
 from leader.priors.betas import make_schedule
 from leader.priors.detection import Config, build_network, detect_config, drop_untold_settings, guess_family
-from leader.priors.json_files import check_flag, check_list, check_whole, check_word
+from leader.priors.json_files import check_flag, check_keys, check_list, check_whole, check_word
 from leader.priors.networks import ADMConfig
 from leader.priors.tensor_files import load_network, read_checkpoint
 from leader.toml import read_table
@@ -57,20 +57,15 @@ MOST_PARTS = 32
 
 def _list_parts(content: Any) -> Iterator[tuple[str, dict[str, Tensor]]]:
     """Every set of tensors in the file: the top level, and its entries one level down, by name."""
-    if isinstance(content, Mapping):
-        items = [(str(key), value) for key, value in content.items()]
-    elif isinstance(content, (list, tuple)):
-        items = [(str(key), value) for key, value in enumerate(content)]
-    else:
+    if isinstance(content, (list, tuple)):
+        content = dict(enumerate(content))
+    if not isinstance(content, Mapping):
         return
-    whole = {key: value for key, value in items if isinstance(value, Tensor)}
-    if whole:
-        yield "", whole
-    for key, value in items:
+    for key, value in [("", content), *content.items()]:
         if isinstance(value, Mapping):
-            inner = {str(name): tensor for name, tensor in value.items() if isinstance(tensor, Tensor)}
-            if inner:
-                yield key, inner
+            tensors = {str(name): tensor for name, tensor in value.items() if isinstance(tensor, Tensor)}
+            if tensors:
+                yield str(key), tensors
 
 
 def network_tensors(content: Any, origin: str, part: str | None = None) -> dict[str, Tensor]:
@@ -107,18 +102,13 @@ def settle_settings(path: Path, config: Config, options: Options) -> dict[str, A
     """All settings of a checkpoint from registry, side-car and options; unknown ones are missing."""
     layers: list[Options] = [read_side_car(path), options]
     for layer in layers:
-        for key in layer:
-            if key not in OPTIONS:
-                raise unknown_name("checkpoint option", key, OPTIONS)
+        check_keys(layer, OPTIONS, "checkpoint option")
     like = options.get("like", layers[0].get("like"))
-    if like is not None:
-        model = catalogue.find_entry(str(like))
-        if drop_untold_settings(model.config) != drop_untold_settings(config):
-            raise LeaderError(f"{path.name} does not have the shapes of '{like}': give its own options instead of 'like'.")
+    model = find_published(path, config) if like is None else catalogue.find_entry(str(like))
+    if model is not None and drop_untold_settings(model.config) != drop_untold_settings(config):
+        raise LeaderError(f"{path.name} does not have the shapes of '{like}': give its own options instead of 'like'.")
+    if model is not None:
         layers.insert(0, model.options)
-    else:
-        published = find_published(path, config)
-        layers[:0] = [] if published is None else [published.options]
     settled: dict[str, Any] = {}
     for layer in layers:
         for one, other in (("heads", "head_channels"), ("head_channels", "heads")):

@@ -49,7 +49,7 @@ class CoarseGaussian:
         The variance is that of a full-resolution pixel: the level's posterior variance plus the detail inside a block.
         """
         height, width = noisy.shape[2:]
-        rows, columns = _dct_like(noisy, height), _dct_like(noisy, width)
+        rows, columns = dct_matrix(height).to(noisy), dct_matrix(width).to(noisy)
         basis = OPPONENT.to(noisy)
         prior = self.spectrum(height, width)
         gain = (prior / (prior + sigma**2)).to(noisy)
@@ -70,7 +70,3 @@ def frequencies(size: int) -> Tensor:
 def dct_matrix(size: int) -> Tensor:
     """Orthonormal DCT-II [size, size], float64; its rows are the basis."""
     return torch.tensor(transforms.dct_matrix(size))
-
-
-def _dct_like(image: Tensor, size: int) -> Tensor:
-    return dct_matrix(size).to(image)

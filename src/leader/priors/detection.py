@@ -24,7 +24,6 @@ class Family:
     """A supported kind of network: to add one, write its network and a row of FAMILIES.
 
     name     as `leader priors inspect` shows it
-    article  "a" or "an", before its name in capitals
     marks    names of tensors that every checkpoint of the family has, and no other family
     config   the class of its configurations
     read     a configuration from names and shapes; raises KeyError and the like if tensors are missing
@@ -33,7 +32,6 @@ class Family:
     """
 
     name: str
-    article: str
     marks: frozenset[str]
     config: type[ADMConfig] | type[DDPMConfig]
     read: Callable[[Tensors], Config]
@@ -78,7 +76,7 @@ def detect_config(tensors: Tensors, origin: str) -> Config:
         config = family.read(tensors)
     except (KeyError, ZeroDivisionError, IndexError, ValueError) as error:
         raise LeaderError(
-            f"{origin} begins like {family.article} {family.name.upper()} network but lacks {error}: "
+            f"{origin} begins like a network of the family {family.name.upper()} but lacks {error}: "
             "the file is incomplete or of another architecture."
         ) from error
     if config.blocks < 1 or config.blocks * len(config.multipliers) > len(
@@ -138,14 +136,13 @@ def _read_ddpm(tensors: Tensors) -> DDPMConfig:
 FAMILIES = (
     Family(
         "adm",
-        "an",
         frozenset({"input_blocks.0.0.weight", "time_embed.0.weight"}),
         ADMConfig,
         _read_adm,
         ADM,
         {"head_channels": None, "heads": None, "new_attention_order": False},
     ),
-    Family("ddpm", "a", frozenset({"temb.dense.0.weight"}), DDPMConfig, _read_ddpm, DDPM, {}),
+    Family("ddpm", frozenset({"temb.dense.0.weight"}), DDPMConfig, _read_ddpm, DDPM, {}),
 )
 
 

@@ -1,6 +1,10 @@
 """A diffusers UNet2DModel with its scheduler's configuration as a prior, from a folder, a hub id or objects.
 
 Weights are read by our own reader; diffusers only builds the network. Needs the extra `diffusers`.
+
+The configuration is checked against the tensors before anything is built: no layer, width or table of a network can exceed its
+weights, so the number of tensors bounds the layers, and the longest side of a tensor every width. The network is then built
+without memory and compared name by name.
 """
 
 from __future__ import annotations
@@ -8,18 +12,19 @@ from __future__ import annotations
 import copy
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
 
-from leader.errors import LeaderError, unknown_name
+from leader.errors import LeaderError, UsageError
 from leader.priors.adapters import LabelledNetwork, NetworkPrior
-from leader.priors.betas import from_diffusers, make_schedule
+from leader.priors.base import LARGEST_SIDE
+from leader.priors.betas import MOST_STEPS, from_diffusers, make_schedule
 from leader.priors.checkpoints import Options
-from leader.priors.diffusers_config import network_settings, sides
-from leader.priors.json_files import check_whole, check_word
+from leader.priors.json_files import check_flag, check_keys, check_list, check_number, check_whole, check_word, show
 from leader.priors.networks.layers import plain_layout
 from leader.priors.tensor_files import load_network, read_checkpoint
 from leader.schedule import Schedule
@@ -32,6 +37,12 @@ PREDICTIONS = {"epsilon": "eps", "v_prediction": "v", "sample": "x0"}
 REMEDY = "give a folder written by diffusers' save_pretrained"
 # names of attention tensors in folders written by old versions of diffusers
 OLD_NAMES = {".query.": ".to_q.", ".key.": ".to_k.", ".value.": ".to_v.", ".proj_attn.": ".to_out.0."}
+LEVELS = 12
+DOWN = ("DownBlock2D", "AttnDownBlock2D", "SkipDownBlock2D", "AttnSkipDownBlock2D", "ResnetDownsampleBlock2D")
+UP = ("UpBlock2D", "AttnUpBlock2D", "SkipUpBlock2D", "AttnSkipUpBlock2D", "ResnetUpsampleBlock2D")
+ACTIVATIONS = ("swish", "silu", "mish", "gelu", "relu")
+
+Check = Callable[..., Any]
 
 
 def is_folder(path: Path) -> bool:
@@ -73,22 +84,19 @@ def fetch(name: str, *, offline: bool = False) -> Path:
 
 def open_folder(folder: Path, options: Options, name: str | None = None) -> NetworkPrior:
     """The prior in a diffusers folder: a pipeline (unet/, scheduler/) or both configurations side by side."""
-    for key in options:
-        if key not in OPTIONS:
-            raise unknown_name("option of a diffusers folder", key, OPTIONS)
+    check_keys(options, OPTIONS, "option of a diffusers folder")
     home = folder / "unet" if (folder / "unet").is_dir() else folder
     file = home / "config.json"
     config = read_table(file, "the network's configuration", REMEDY)
-    table, predicts, learned = _scheduler(folder, options)
-    weights = _weights(home)
-    tensors = _tensors(weights)
+    read = _scheduler(folder, options)
+    weights = _find_weights(home)
+    tensors = _read_tensors(weights)
     settings = network_settings(config, tensors, file)
     _require()
     from diffusers import UNet2DModel
 
-    built = _prepare_network(load_network(lambda: UNet2DModel(**settings), tensors, weights, str(file)))
-    size = settings.get("sample_size")
-    return _make_prior(built, table, predicts, learned, size, options, name or folder.name)
+    unet = load_network(lambda: UNet2DModel(**settings), tensors, weights, str(file))
+    return _make_prior(unet, read, settings.get("sample_size"), options, name or folder.name)
 
 
 def is_object(given: object) -> bool:
@@ -112,27 +120,19 @@ def open_object(given: Any, options: Options) -> NetworkPrior:
         )
     if scheduler is None and told.get("schedule") is None:
         raise LeaderError(f"A {kind} has no noise schedule: give its scheduler as the option 'scheduler'.")
-    for key in told:
-        if key not in OPTIONS:
-            raise unknown_name("option of a diffusers network", key, (*OPTIONS, "scheduler"))
-    table, predicts, learned = _read_scheduler({} if scheduler is None else dict(scheduler.config), told, kind)
+    check_keys(told, (*OPTIONS, "scheduler"), "option of a diffusers network")
+    read = _read_scheduler({} if scheduler is None else dict(scheduler.config), told, kind)
     size = unet.config["sample_size"]
     own = None if size is None else sides(list(size) if isinstance(size, tuple) else size, "The sample_size")
-    return _make_prior(_prepare_network(copy.deepcopy(unet).eval()), table, predicts, learned, own, told, kind)
+    return _make_prior(copy.deepcopy(unet).eval(), read, own, told, kind)
 
 
 def _make_prior(
-    built: DiffusersNetwork,
-    table: Schedule,
-    predicts: str,
-    learned: bool,
-    own_size: tuple[int, int] | None,
-    options: Options,
-    name: str,
+    unet: Any, read: tuple[Schedule, str, bool], own_size: tuple[int, int] | None, options: Options, name: str
 ) -> NetworkPrior:
-    """The prior of a network, if its channels, times and sizes fit its schedule and options."""
-    network: nn.Module = built
-    known = built.unet.config
+    """The prior of a UNet2DModel, if its channels, times and sizes fit what was read of its scheduler, and its options."""
+    network: nn.Module = _prepare_network(unet)
+    (table, predicts, learned), known = read, unet.config
     channels, outputs, classes = int(known["in_channels"]), int(known["out_channels"]), known["num_class_embeds"]
     if outputs != channels * (2 if learned else 1):
         raise LeaderError(
@@ -194,26 +194,23 @@ def _require() -> None:
         raise LeaderError("A diffusers folder or hub id needs the package diffusers: pip install diffusers.") from error
 
 
-def _weights(home: Path) -> Path:
+def _find_weights(home: Path) -> Path:
     """The one file with the network's weights."""
-    file = next((home / name for name in WEIGHTS if (home / name).exists()), None)
-    if file is None and any((home / f"{name}.index.json").exists() for name in WEIGHTS):
+    for file in (home / name for name in WEIGHTS):
+        if file.exists():
+            return file
+    if any((home / f"{name}.index.json").exists() for name in WEIGHTS):
         raise LeaderError(f"{home} holds its weights in several files, which is not supported: save them as one {WEIGHTS[0]}.")
-    if file is None:
-        raise LeaderError(f"{home} holds no weights: expected {' or '.join(WEIGHTS)}.")
-    return file
+    raise LeaderError(f"{home} holds no weights: expected {' or '.join(WEIGHTS)}.")
 
 
-def _tensors(file: Path) -> dict[str, Tensor]:
+def _read_tensors(file: Path) -> dict[str, Tensor]:
     content = read_checkpoint(file)
     if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
         raise LeaderError(f"{file} holds more than the tensors of one network: {REMEDY}.")
-    tensors: dict[str, Tensor] = {}
-    for name, tensor in content.items():
-        for old, new in OLD_NAMES.items():
-            name = str(name).replace(old, new)
-        tensors[name] = tensor
-    return tensors
+    for old, new in OLD_NAMES.items():
+        content = {str(name).replace(old, new): tensor for name, tensor in content.items()}
+    return content
 
 
 def _prepare_network(unet: Any) -> DiffusersNetwork:
@@ -226,3 +223,84 @@ def _prepare_network(unet: Any) -> DiffusersNetwork:
         if isinstance(module, nn.GroupNorm):
             module.register_forward_pre_hook(lambda _, inputs: (plain_layout(inputs[0]),))
     return DiffusersNetwork(unet)
+
+
+def _optional(check: Check) -> Check:
+    return lambda value, what: None if value is None else check(value, what)
+
+
+def _row(each: Check) -> Check:
+    return lambda value, what: tuple(each(item, what) for item in check_list(value, what, 1, LEVELS))
+
+
+def _checks(tensors: Mapping[str, Tensor]) -> dict[str, Check]:
+    """The valid values of each setting of a UNet2DModel, for a network of these tensors."""
+    longest = max((side for tensor in tensors.values() for side in tensor.shape), default=1)
+
+    def number(low: float, high: float, check: Check = check_number) -> Check:
+        return partial(check, low=low, high=high)
+
+    def word(*valid: str) -> Check:
+        return partial(check_word, valid=valid)
+
+    whole = partial(number, check=check_whole)
+    width = whole(1, longest)
+    return {
+        "sample_size": _optional(sides),
+        "in_channels": width,
+        "out_channels": width,
+        "center_input_sample": check_flag,
+        "time_embedding_type": word("positional", "learned"),
+        "time_embedding_dim": _optional(width),
+        "freq_shift": number(0, 1),
+        "flip_sin_to_cos": check_flag,
+        "down_block_types": _row(word(*DOWN)),
+        "mid_block_type": _optional(word("UNetMidBlock2D")),
+        "up_block_types": _row(word(*UP)),
+        "block_out_channels": _row(width),
+        "layers_per_block": whole(1, max(1, len(tensors))),
+        "mid_block_scale_factor": number(1e-3, 1e3),
+        "downsample_padding": whole(0, 1),
+        "downsample_type": word("conv", "resnet"),
+        "upsample_type": word("conv", "resnet"),
+        "dropout": number(0, 1),
+        "act_fn": word(*ACTIVATIONS),
+        "attention_head_dim": _optional(width),
+        "norm_num_groups": width,
+        "attn_norm_num_groups": _optional(width),
+        "norm_eps": number(1e-12, 1),
+        "resnet_time_scale_shift": word("default", "scale_shift"),
+        "add_attention": check_flag,
+        "num_class_embeds": _optional(width),
+        "num_train_timesteps": _optional(whole(1, MOST_STEPS)),
+    }
+
+
+def sides(value: Any, what: str) -> tuple[int, int]:
+    """A size in pixels, one number or two."""
+    pair = [value, value] if isinstance(value, int) else check_list(value, what, 2, 2)
+    height, width = (check_whole(side, what, 1, LARGEST_SIDE) for side in pair)
+    return height, width
+
+
+def network_settings(config: Mapping[str, Any], tensors: Mapping[str, Tensor], file: Path) -> dict[str, Any]:
+    """The settings to build the network with; `file` is where they were read."""
+    kind = config.get("_class_name", "UNet2DModel")
+    if kind != "UNet2DModel":
+        raise LeaderError(f"{file} describes a {show(kind)}: only UNet2DModel, a network on pixels, can serve as a prior.")
+    checks = _checks(tensors)
+    settings: dict[str, Any] = {}
+    for key, value in config.items():
+        if key in checks:
+            try:
+                settings[key] = checks[key](value, f"{key} in {file}")
+            except UsageError as error:  # an unknown value in a foreign file is not a usage error
+                raise LeaderError(str(error)) from error
+        elif not key.startswith("_") and value is not None:
+            raise LeaderError(f"{file} sets {show(key)}, which is not supported: only plain UNet2DModel networks are.")
+    if settings.get("center_input_sample"):
+        raise LeaderError(f"{file} centres the network's input itself (center_input_sample), which is not supported.")
+    layers = settings.get("layers_per_block", 2) * len(settings.get("block_out_channels", ()))
+    if layers > len(tensors):
+        raise LeaderError(f"{file} describes {layers} layers, and the weights beside it hold {len(tensors)} tensors in all.")
+    return settings

@@ -10,6 +10,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -54,19 +55,15 @@ def _read(path: Path) -> dict[str, bool]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
-    if not isinstance(found, dict) or not all(isinstance(value, bool) for value in found.values()):
-        return {}
-    return found
+    return found if isinstance(found, dict) and all(isinstance(value, bool) for value in found.values()) else {}
 
 
 def _write(path: Path, known: dict[str, bool]) -> None:
     """Stores the answers; if that fails, each process measures again."""
-    try:
+    with suppress(OSError, LeaderError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary:
             temporary.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
-    except (OSError, LeaderError):
-        return
 
 
 def _name_processor(device: torch.device) -> str:

@@ -75,6 +75,13 @@ def check_list(value: object, what: str, low: int, high: int) -> list[Any]:
     return list(value)
 
 
+def check_keys(found: Iterable[Any], valid: Iterable[str], what: str) -> None:
+    """Rejects unknown names; `what` says what they are names of."""
+    for key in found:
+        if key not in valid:
+            raise unknown_name(what, str(key), valid)
+
+
 def check_table(value: object, what: str) -> dict[str, Any]:
     """A JSON object."""
     if not isinstance(value, dict):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from leader.priors.checkpoints import SUFFIXES, Options, open_checkpoint, read_s
 from leader.priors.diffusers_folder import HUB
 from leader.priors.fast_half import has_fast
 from leader.priors.int8 import is_exact
+from leader.priors.json_files import check_word
 from leader.priors.mixed import INT8, MIXTURES, find_rounding, has_int8, mix_precisions, round_to_half
 from leader.priors.networks import ADM, DDPM
 from leader.priors.pyramid import PyramidPrior, embedded_file
@@ -70,19 +70,31 @@ def load_prior(
     'embedded'
     """
     prior: Prior
-    home: Path | None
+    own_head = None
     if diffusers_folder.is_object(name_or_path):
-        prior, home = diffusers_folder.open_object(name_or_path, options), None
+        prior = diffusers_folder.open_object(name_or_path, options)
+    elif isinstance(name_or_path, Prior):
+        _refuse_options(options, "a prior given as an object")
+        prior = name_or_path
     elif isinstance(name_or_path, nn.Module):
-        prior, home = _check_given_prior(name_or_path, options)
+        raise LeaderError(
+            f"A {type(name_or_path).__name__} is a network, not a prior: wrap it in leader.priors.NetworkPrior "
+            "(noise, v or the clean image at a time) or leader.DenoiserPrior (the clean image at a noise level)."
+        )
     else:
-        prior, home = _find_or_explain(name_or_path, options)
+        try:
+            prior, prior.home = _find_prior(name_or_path, options)
+            own_head = find_head(prior.home) if head and prior.home is not None else None
+        except LeaderError:
+            raise
+        except (OSError, ValueError) as error:  # too long names, null bytes, folders without permission
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise LeaderError(f"The prior '{str(name_or_path)[:60]}' cannot be opened ({reason}): check its name.") from error
     place = device_named(device)
-    prior = _set_precision(prior, _parse_precision(dtype), place, home)
-    own_head = find_head(home) if home is not None and head else None
+    prior = _set_precision(prior, check_word(str(dtype).removeprefix("torch."), "dtype", PRECISIONS), place)
     if own_head is not None:
         prior = HeadedPrior(prior, VarianceHead.load(own_head))
-        prior.spectrum = prior.spectrum or (None if home is None else find_spectrum(home))
+        prior.spectrum = prior.spectrum or (None if prior.home is None else find_spectrum(prior.home))
     prior = prior.to(place)
     if channels_last:
         for parameter in prior.parameters():
@@ -90,32 +102,7 @@ def load_prior(
                 parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
     if compile:
         _find_network(prior).compile(**({"backend": compile} if isinstance(compile, str) else {}))
-    ready = prior if whole else any_size(prior, tile, overlap)
-    ready.home = home or ready.home
-    return ready
-
-
-def _check_given_prior(prior: nn.Module, options: Options) -> tuple[Prior, None]:
-    """A prior given as an object."""
-    if not isinstance(prior, Prior):
-        raise LeaderError(
-            f"A {type(prior).__name__} is a network, not a prior: wrap it in leader.priors.NetworkPrior "
-            "(noise, v or the clean image at a time) or leader.DenoiserPrior (the clean image at a noise level)."
-        )
-    for key in options:
-        raise LeaderError(f"The option '{key}' is for checkpoints; a prior given as an object takes none.")
-    return prior, None
-
-
-def _find_or_explain(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | None]:
-    """`_find_prior`, with a clear error for invalid file names."""
-    try:
-        return _find_prior(name_or_path, options)
-    except LeaderError:
-        raise
-    except (OSError, ValueError) as error:  # too long names, null bytes, folders without permission
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise LeaderError(f"The prior '{str(name_or_path)[:60]}' cannot be opened ({reason}): check its name.") from error
+    return prior if whole else any_size(prior, tile, overlap)
 
 
 def _find_prior(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | None]:
@@ -128,8 +115,8 @@ def _find_prior(name_or_path: str | Path, options: Options) -> tuple[Prior, Path
         raise LeaderError("The name of the prior is empty: give a name of `leader priors`, or a path.")
     if name == EMBEDDED:
         prior = _open_pyramid(None, options)
-        prior.name, prior.home = EMBEDDED, embedded_file()
-        return prior, None
+        prior.name = EMBEDDED
+        return prior, embedded_file()
     if name.startswith(HUB):
         folder = diffusers_folder.fetch(name)
         return diffusers_folder.open_folder(folder, options, name), folder
@@ -198,9 +185,13 @@ def _open_folder(folder: Path, options: Options) -> tuple[Prior, Path]:
 
 
 def _open_pyramid(path: Path | None, options: Options) -> Prior:
-    for key in options:
-        raise LeaderError(f"The option '{key}' is for checkpoints; the embedded prior takes none.")
+    _refuse_options(options, "the embedded prior")
     return PyramidPrior.load(path)
+
+
+def _refuse_options(options: Options, what: str) -> None:
+    for key in options:
+        raise LeaderError(f"The option '{key}' is for checkpoints; {what} takes none.")
 
 
 def find_head(checkpoint: Path) -> Path | None:
@@ -209,13 +200,6 @@ def find_head(checkpoint: Path) -> Path | None:
     if not checkpoint.is_dir():
         candidates.append(checkpoint.with_name(checkpoint.stem + SUFFIX))
     return next((file for file in candidates if file.is_file()), None)
-
-
-def _parse_precision(dtype: torch.dtype | str) -> str:
-    name = str(dtype).removeprefix("torch.")
-    if name not in PRECISIONS:
-        raise unknown_name("dtype", name, PRECISIONS)
-    return name
 
 
 def device_named(device: torch.device | str) -> torch.device:
@@ -230,10 +214,10 @@ def device_named(device: torch.device | str) -> torch.device:
     return chosen
 
 
-def _set_precision(prior: Prior, precision: str, device: torch.device, home: Path | None) -> Prior:
+def _set_precision(prior: Prior, precision: str, device: torch.device) -> Prior:
     """The prior with its network in a precision of `PRECISIONS`, on `device`."""
     if precision == AUTO or precision in MIXTURES:
-        return _mix(prior, precision, device, home)
+        return _mix(prior, precision, device)
     if precision == "float32":
         return prior
     prior = _round_network(prior, DTYPES[precision])
@@ -241,11 +225,10 @@ def _set_precision(prior: Prior, precision: str, device: torch.device, home: Pat
     return prior
 
 
-def _mix(prior: Prior, precision: str, device: torch.device, home: Path | None) -> Prior:
+def _mix(prior: Prior, precision: str, device: torch.device) -> Prior:
     """The prior in a mixture by name; "auto": in the precisions that were measured and are faster on this machine."""
-    rounding = find_rounding(home or prior.home)
+    rounding = find_rounding(prior.home)
     kinds = MIXTURES.get(precision, MIXTURES["mixed-int8-half"])
-    prior.home = prior.home or home
     if precision == AUTO:
         if rounding is None:
             return prior
@@ -302,8 +285,7 @@ def list_files(name_or_path: str | Path) -> tuple[Path, ...]:
     """The files that determine a prior's predictions: weights, their settings, variance head; empty if they are absent."""
     name = str(name_or_path)
     if name == EMBEDDED:
-        folder = Path(str(resources.files("leader.priors") / "weights"))
-        return folder / "pyramid.safetensors", folder / "pyramid.json"
+        return embedded_file(), embedded_file().with_suffix(".json")
     if name.startswith(diffusers_folder.HUB):
         try:
             path = diffusers_folder.fetch(name, offline=True)

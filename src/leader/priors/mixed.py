@@ -63,14 +63,11 @@ class Rounding:
         errors = self.error if kind == HALF else self.int8
         if errors is None:
             return None
+        noise = ((1 - schedule.abar_table) / schedule.abar_table).log().numpy()
         # log-linear between two levels; constant beyond them
-        nodes = torch.tensor(self.log_noise, dtype=torch.float64)
-        ratio = torch.tensor([math.log(a / b) for a, b in zip(errors, self.spread)], dtype=torch.float64)
-        noise = ((1 - schedule.abar_table) / schedule.abar_table).log().clamp(nodes[0], nodes[-1])
-        right = torch.searchsorted(nodes, noise).clamp(1, len(nodes) - 1)
-        part = (noise - nodes[right - 1]) / (nodes[right] - nodes[right - 1])
-        too_much = torch.lerp(ratio[right - 1], ratio[right], part) > math.log(share)
-        first = int(too_much.nonzero().max()) + 1 if bool(too_much.any()) else 0
+        ratio = np.interp(noise, self.log_noise, np.log(np.divide(errors, self.spread)))
+        too_much = np.flatnonzero(ratio > math.log(share))
+        first = int(too_much[-1]) + 1 if len(too_much) else 0
         return first if first < len(schedule) else None
 
     def save(self, path: Path) -> None:
@@ -133,17 +130,13 @@ class MixedPrior(WrappedPrior):
 
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
         chosen: Any = self.base
-        if not is_differentiated(x):
+        differentiated = (torch.is_grad_enabled() and x.requires_grad) or unpack_dual(x).tangent is not None  # type: ignore[no-untyped-call]
+        if not differentiated:
             lowest, able = min(t.tolist()), x.device.type == "cpu"
             parts = zip(self.rounded_from.items(), self.rounded)
             chosen = next((part for (name, first), part in parts if lowest >= first and (able or name != INT8)), self.base)
         answer: Prediction = chosen._predict(x, t)
         return answer
-
-
-def is_differentiated(x: Tensor) -> bool:
-    """Whether the present call is differentiated with respect to x, backwards or forwards."""
-    return (torch.is_grad_enabled() and x.requires_grad) or unpack_dual(x).tangent is not None  # type: ignore[no-untyped-call]
 
 
 def mix_precisions(prior: Prior, rounding: Rounding, device: torch.device, kinds: Collection[str]) -> Prior:

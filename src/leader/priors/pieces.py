@@ -18,7 +18,7 @@ from leader.priors.adapters import WrappedPrior
 from leader.priors.base import Prediction, Prior, from_x0
 from leader.priors.mixed import MixedPrior
 from leader.priors.pyramid import PyramidPrior
-from leader.priors.pyramid_net import LevelPlan, plan, receptive_radius
+from leader.priors.pyramid_net import plan, receptive_radius
 
 MOST_WHOLE = 4_000_000
 """Largest picture in pixels that is not cut: about 1.3 GB for the network."""
@@ -61,14 +61,10 @@ class PiecewisePrior(WrappedPrior):
         pyramid = self._pyramid[0]
         sigma = pyramid.sigma(t) * (math.sqrt(3) if channels == 1 else 1)  # the noise level used for grey pictures
         where = plan(sigma, height, width, pyramid.net.config)
-        whole = [Cut(0, height, 0, height)], [Cut(0, width, 0, width)]
         if not where.fits or height * width <= self.piece * 4**where.level:
-            return whole
-        return self._cut(where, height, width)
-
-    def _cut(self, where: LevelPlan, height: int, width: int) -> tuple[list[Cut], list[Cut]]:
+            return [Cut(0, height, 0, height)], [Cut(0, width, 0, width)]
         multiple = where.multiple
-        reach = receptive_radius(self._pyramid[0].net.config, where.level, where.guides)
+        reach = receptive_radius(pyramid.net.config, where.level, where.guides)
         margin = math.ceil(reach / multiple) * multiple
         side = math.isqrt(self.piece) * 2**where.level
         short, long = sorted((height, width))
@@ -93,20 +89,14 @@ class PiecewisePrior(WrappedPrior):
         estimate, variance = torch.empty_like(x), torch.empty_like(x)
         for row in rows:
             for column in columns:
+                crop = x[..., row.begin : row.end, column.begin : column.end].contiguous()
+                answer = self.base._predict(crop, t)
+                assert answer.variance is not None  # a pyramid has a head
                 there = (..., slice(row.first, row.last), slice(column.first, column.last))
-                estimate[there], variance[there] = self._piece(x, t, row, column)
+                down, across = (slice(cut.first - cut.begin, cut.last - cut.begin) for cut in (row, column))
+                kept = (..., down, across)
+                estimate[there], variance[there] = answer.x0[kept], answer.variance[kept]
         return from_x0(x, t, estimate, self.schedule, variance)
-
-    def _piece(self, x: Tensor, t: Tensor, row: Cut, column: Cut) -> tuple[Tensor, Tensor]:
-        """Estimate and variance of the kept part of a piece."""
-        answer = self.base._predict(x[..., row.begin : row.end, column.begin : column.end].contiguous(), t)
-        kept = (
-            ...,
-            slice(row.first - row.begin, row.last - row.begin),
-            slice(column.first - column.begin, column.last - column.begin),
-        )
-        assert answer.variance is not None  # a pyramid has a head
-        return answer.x0[kept], answer.variance[kept]
 
 
 def cut_into_pieces(prior: Prior, height: int, width: int, most: int = MOST_WHOLE) -> Prior:

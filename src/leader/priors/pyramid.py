@@ -17,11 +17,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from leader.errors import LeaderError, UsageError, unknown_name
+from leader.errors import LeaderError, UsageError
 from leader.priors.base import Prediction, Prior, from_x0
 from leader.priors.betas import make_schedule
 from leader.priors.coarse_gaussian import CoarseGaussian
-from leader.priors.json_files import check_flag, check_list, check_number, check_table, check_whole
+from leader.priors.json_files import check_flag, check_keys, check_list, check_number, check_table, check_whole
 from leader.priors.pyramid_net import (
     Late,
     LevelPlan,
@@ -91,15 +91,8 @@ def read_settings(weights: Path) -> PyramidSettings:
         raise LeaderError(str(error)) from error
 
 
-def _check_names(found: dict[str, Any], wanted: type, what: str) -> None:
-    names = [item.name for item in fields(wanted)]
-    for key in found:
-        if key not in names:
-            raise unknown_name(what, key, names)
-
-
 def _net(found: dict[str, Any], file: Path) -> PyramidConfig:
-    _check_names(found, PyramidConfig, f"setting of 'net' in {file}")
+    check_keys(found, PyramidConfig.__dataclass_fields__, f"setting of 'net' in {file}")
     values = {item.name: found.get(item.name, item.default) for item in fields(PyramidConfig)}
     for key in ("width", "depth", "head_width", "min_level_size"):
         check_whole(values[key], f"{key} in {file}", 1, 4096)
@@ -115,7 +108,7 @@ def _net(found: dict[str, Any], file: Path) -> PyramidConfig:
 
 
 def _coarse(found: dict[str, Any], file: Path) -> CoarseGaussian:
-    _check_names(found, CoarseGaussian, f"setting of 'coarse' in {file}")
+    check_keys(found, CoarseGaussian.__dataclass_fields__, f"setting of 'coarse' in {file}")
     values = {}
     for item in fields(CoarseGaussian):
         count = (1, 64) if item.name == "detail" else (3, 3)
@@ -126,7 +119,7 @@ def _coarse(found: dict[str, Any], file: Path) -> CoarseGaussian:
 
 
 def _scale(found: dict[str, Any], file: Path) -> VarianceScale:
-    _check_names(found, VarianceScale, f"setting of 'variance_scale' in {file}")
+    check_keys(found, VarianceScale.__dataclass_fields__, f"setting of 'variance_scale' in {file}")
     columns = []
     for key in ("sigma", "factor"):
         numbers = check_list(found.get(key), f"{key} in {file}", 1, 1000)
@@ -214,28 +207,23 @@ class PyramidPrior(Prior):
         return estimate, late()
 
     def _denoise(self, noisy: Tensor, sigma: float) -> tuple[Tensor, Late]:
-        """The estimate, and what computes its variance."""
+        """The estimate, and what computes its variance.
+
+        Of grey images, three equal channels go in, and their mean comes out. The copies share their noise: along (1, 1, 1), the
+        direction of grey images, it is sqrt(3) sigma. The network expects independent channels, so it is given that level.
+        """
         if noisy.shape[1] == 1:
-            return self._denoise_grey(noisy, sigma)
-        where = plan(sigma, noisy.shape[2], noisy.shape[3], self.net.config)
+            estimate, late = self._denoise(noisy.expand(-1, 3, -1, -1), math.sqrt(3) * sigma)
+            return estimate.mean(1, keepdim=True), lambda: late().mean(1, keepdim=True)
+        height, width = noisy.shape[2:]
+        where = plan(sigma, height, width, self.net.config)
         if where.fits:
             estimate, late = self.net.answer(noisy, noisy.new_full((len(noisy),), sigma), where)
-        else:
-            estimate, late = self._denoise_tiny(noisy, where)
-        return estimate, lambda: late() * self.scale.at(sigma)
-
-    def _denoise_grey(self, noisy: Tensor, sigma: float) -> tuple[Tensor, Late]:
-        """Three equal channels in, their mean out.
-
-        The copies share their noise: along (1, 1, 1), the direction of grey images, it is sqrt(3) sigma. The network expects
-        independent channels, so it is given that level.
-        """
-        estimate, late = self._denoise(noisy.expand(-1, 3, -1, -1), math.sqrt(3) * sigma)
-        return estimate.mean(1, keepdim=True), lambda: late().mean(1, keepdim=True)
-
-    def _denoise_tiny(self, noisy: Tensor, where: LevelPlan) -> tuple[Tensor, Late]:
-        height, width = noisy.shape[2:]
+            return estimate, lambda: late() * self.scale.at(sigma)
         level_image = halve(pad_to_multiple(noisy, 2**where.level), where.level)
-        estimate, variance = self.coarse.posterior(level_image, where.sigma, where.level)
-        estimate = expand(estimate, where.level)[..., :height, :width]
-        return estimate, lambda: enlarge(variance, where.level, "bilinear")[..., :height, :width]
+        tiny, variance = self.coarse.posterior(level_image, where.sigma, where.level)
+        inside = (..., slice(height), slice(width))
+        return (
+            expand(tiny, where.level)[inside],
+            lambda: enlarge(variance, where.level, "bilinear")[inside] * self.scale.at(sigma),
+        )

@@ -212,15 +212,6 @@ class PyramidNet(nn.Module):
             estimate = estimate + share * enlarge(coarse - halve(estimate))
         return estimate, h
 
-    def estimate(self, noisy: Tensor, sigma: Tensor, level: Tensor, guides: int) -> tuple[Tensor, Late]:
-        """One level: noisy [B, 3, H, W], sigma [B], level [B] -> estimate [B, 3, H, W], and what computes its variance.
-
-        Sides must be multiples of 2^(guides + 1). The variance is that of a full-resolution pixel's error
-        (the enlarged estimate against the original), averaged over the block of 2^level pixels.
-        """
-        estimate, h = self.features(noisy, sigma, guides)
-        return estimate, lambda: self.noise_power(sigma) * self.body(guides).log_variance(h, sigma, level).exp()
-
     def noise_power(self, sigma: Tensor) -> Tensor:
         """sigma^2 + floor, [B, 1, 1, 1]: the scale of the predicted variance."""
         return (sigma**2 + self.config.variance_floor).view(-1, 1, 1, 1)
@@ -228,7 +219,8 @@ class PyramidNet(nn.Module):
     def forward(self, noisy: Tensor, sigma: Tensor, where: LevelPlan) -> tuple[Tensor, Tensor]:
         """Full resolution: noisy [B, 3, H, W] with noise sigma [B] -> estimate, variance [B, 3, H, W].
 
-        All images share `where`; sides of any size (padded and cropped here).
+        All images share `where`; sides of any size (padded and cropped here). The variance is that of a full-resolution
+        pixel's error, averaged over the block of 2^level pixels.
         """
         estimate, late = self.answer(noisy, sigma, where)
         return estimate, late()
@@ -236,11 +228,14 @@ class PyramidNet(nn.Module):
     def answer(self, noisy: Tensor, sigma: Tensor, where: LevelPlan) -> tuple[Tensor, Late]:
         """The same with what computes the variance in its place: until it is called, it holds the features."""
         height, width = noisy.shape[2:]
-        level_image = halve(pad_to_multiple(noisy, where.multiple), where.level)
-        level = torch.full_like(sigma, where.level)
-        estimate, late = self.estimate(level_image, sigma / 2**where.level, level, where.guides)
-        estimate = expand(estimate, where.level)[..., :height, :width]
-        return estimate, lambda: enlarge(late(), where.level, "bilinear")[..., :height, :width]
+        level, left = torch.full_like(sigma, where.level), sigma / 2**where.level
+        small, h = self.features(halve(pad_to_multiple(noisy, where.multiple), where.level), left, where.guides)
+
+        def compute_variance() -> Tensor:
+            variance = self.noise_power(left) * self.body(where.guides).log_variance(h, left, level).exp()
+            return enlarge(variance, where.level, "bilinear")[..., :height, :width]
+
+        return expand(small, where.level)[..., :height, :width], compute_variance
 
     def work(self, where: LevelPlan, height: int, width: int) -> float:
         """Full-resolution-equivalent pixels processed by the bodies for one image, over all levels."""

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
+from leader.priors.coarse_gaussian import frequencies
 
 SUFFIX = ".spectrum.json"
 
@@ -82,17 +83,8 @@ class Spectrum:
     def grey(self) -> Spectrum:
         """The spectrum of grey pictures: of the mean of the channels."""
 
-        def mean(table: Tensor) -> Tensor:
-            return table.mean((-2, -1), keepdim=True)
-
-        return replace(
-            self,
-            power=mean(self.power),
-            mean=mean(self.mean),
-            images=mean(self.images),
-            images_mean=mean(self.images_mean),
-            colour=self.colour.mean(-1, keepdim=True),
-        )
+        means = {name: getattr(self, name).mean((-2, -1), keepdim=True) for name in ("power", "mean", "images", "images_mean")}
+        return replace(self, **means, colour=self.colour.mean(-1, keepdim=True))
 
     def save(self, path: Path) -> None:
         """Writes the tables as JSON, six digits each."""
@@ -149,9 +141,7 @@ def find_spectrum(checkpoint: Path) -> Spectrum | None:
 
 def dct_radius(height: int, width: int) -> Tensor:
     """Cycles per pixel of every coefficient of the H x W DCT, [H, W] float64."""
-    rows = torch.arange(height, dtype=torch.float64) / (2 * height)
-    columns = torch.arange(width, dtype=torch.float64) / (2 * width)
-    return (rows[:, None] ** 2 + columns**2).sqrt()
+    return (frequencies(height)[:, None] ** 2 + frequencies(width) ** 2).sqrt()
 
 
 def _sizes_over_grid(power: Tensor, radii: Tensor, height: int, width: int) -> Tensor:

@@ -8,9 +8,9 @@ import pickletools
 import re
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from safetensors import safe_open
@@ -37,10 +37,8 @@ def read_checkpoint(path: Path) -> Any:
     try:
         with path.open("rb") as file:
             start = file.read(len(ARCHIVE))
-        if start == ARCHIVE:
-            _check_archive(path)
-        else:
-            _check_legacy(path)
+        if not (_is_harmless_archive(path) if start == ARCHIVE else _is_harmless_file(path)):
+            raise LeaderError(f"{path} has excessively nested tuples, which no network needs: use another checkpoint.")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # warnings about pickle protocols: unreadable files are rejected below
             return torch.load(path, map_location="cpu", weights_only=True, mmap=start == ARCHIVE)
@@ -75,55 +73,29 @@ def _check_regular(path: Path) -> None:
         raise LeaderError(f"{path} is not a regular file: give the path of a checkpoint.")
 
 
-def _check_archive(path: Path) -> None:
-    """Rejects archives that grow when they are read: torch stores its files uncompressed."""
+def _is_harmless_archive(path: Path) -> bool:
+    """Rejects archives that grow when they are read, since torch stores its files uncompressed; else, as `is_harmless`."""
     with zipfile.ZipFile(path) as archive:
-        for item in archive.infolist():
-            if item.compress_type != zipfile.ZIP_STORED or (item.filename.endswith(".pkl") and item.file_size > LARGEST_INDEX):
-                raise LeaderError(
-                    f"{path} is a compressed or oversized archive, which torch does not write: convert it with torch.save."
-                )
-            if item.filename.endswith(".pkl") and not is_harmless(archive.read(item)):
-                raise _endless_error(path)
+        pickles = [item for item in archive.infolist() if item.filename.endswith(".pkl")]
+        if any(item.compress_type != zipfile.ZIP_STORED for item in archive.infolist()) or any(
+            item.file_size > LARGEST_INDEX for item in pickles
+        ):
+            raise LeaderError(
+                f"{path} is a compressed or oversized archive, which torch does not write: convert it with torch.save."
+            )
+        return all(is_harmless(archive.read(item)) for item in pickles)
 
 
-def _check_legacy(path: Path) -> None:
+def _is_harmless_file(path: Path) -> bool:
     """The same for files that are not archives: a few pickles, then the bytes of the tensors."""
     with path.open("rb") as file:
-        if not is_harmless(file.read(LARGEST_INDEX), LEGACY_PICKLES):
-            raise _endless_error(path)
-
-
-def _endless_error(path: Path) -> LeaderError:
-    return LeaderError(f"{path} has excessively nested tuples, which no network needs: use another checkpoint.")
+        return is_harmless(file.read(LARGEST_INDEX), LEGACY_PICKLES)
 
 
 def _damaged_error(path: Path) -> LeaderError:
     return LeaderError(
         f"{path} ({path.stat().st_size} bytes) cannot be read as a checkpoint: it is truncated, damaged or "
         "of another kind; download it again."
-    )
-
-
-def build_on_meta(build: Callable[[], N], origin: str) -> N:
-    """A network without memory; `origin` names what describes it in errors."""
-    try:
-        with torch.device("meta"):
-            return build()
-    except (ValueError, TypeError, RuntimeError, ArithmeticError, LookupError, AttributeError) as error:
-        reason = re.split(r"[.\n]\s", str(error) or type(error).__name__)[0][:100].rstrip(" .")
-        raise LeaderError(
-            f"{origin} describes a network that cannot be built ({reason}): restore the published one."
-        ) from error
-
-
-def find_differing(network: nn.Module, tensors: Mapping[str, Tensor]) -> list[str]:
-    """Names of the tensors that differ between network and file, in presence or shape."""
-    expected = {name: tensor.shape for name, tensor in network.state_dict().items()}
-    return sorted(
-        name
-        for name in expected.keys() | tensors.keys()
-        if name not in expected or name not in tensors or tensors[name].shape != expected[name]
     )
 
 
@@ -151,8 +123,17 @@ def check_weights(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 def check_network(build: Callable[[], N], tensors: Mapping[str, Tensor], file: Path, origin: str) -> N:
     """The network that `origin` describes, without memory, if the tensors of `file` are its own and sound."""
-    network = build_on_meta(build, origin)
-    wrong = find_differing(network, tensors)
+    try:
+        with torch.device("meta"):
+            network = build()
+    except (ValueError, TypeError, RuntimeError, ArithmeticError, LookupError, AttributeError) as error:
+        reason = re.split(r"[.\n]\s", str(error) or type(error).__name__)[0][:100].rstrip(" .")
+        raise LeaderError(
+            f"{origin} describes a network that cannot be built ({reason}): restore the published one."
+        ) from error
+    expected = {name: tensor.shape for name, tensor in network.state_dict().items()}
+    found = {name: tensor.shape for name, tensor in tensors.items()}
+    wrong = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
     if wrong:
         raise LeaderError(
             f"{file} does not hold the tensors of the network that {origin} describes ({len(wrong)} differ, such as "
@@ -163,25 +144,19 @@ def check_network(build: Callable[[], N], tensors: Mapping[str, Tensor], file: P
 
 
 def load_network(build: Callable[[], N], tensors: Mapping[str, Tensor], file: Path, origin: str) -> N:
-    """The network of `check_network` with its tensors in place."""
-    return place_tensors(check_network(build, tensors, file, origin), tensors, origin)
-
-
-def place_tensors(network: N, tensors: Mapping[str, Tensor], origin: str) -> N:
-    """A network of `build_on_meta` with the tensors in place, frozen, in eval mode.
+    """The network of `check_network` with its tensors in place, frozen, in eval mode.
 
     Tensors are copied if their dtype changes or if they are not aligned to a cache line in the file: kernels then take
     different paths, and the same weights would give different bits from different files.
     """
-    network.load_state_dict({name: _align(tensor.float()) for name, tensor in tensors.items()}, assign=True)
+    network = check_network(build, tensors, file, origin)
+    floats = {name: tensor.float() for name, tensor in tensors.items()}
+    placed = {name: tensor if tensor.data_ptr() % CACHE_LINE == 0 else tensor.clone() for name, tensor in floats.items()}
+    network.load_state_dict(placed, assign=True)
     left = [name for name, tensor in (*network.named_parameters(), *network.named_buffers()) if tensor.is_meta]
     if left:
         raise LeaderError(f"{origin} describes a network with parts that no file stores ({left[0]}), which is not supported.")
     return network.eval().requires_grad_(False)
-
-
-def _align(tensor: Tensor) -> Tensor:
-    return tensor if tensor.data_ptr() % CACHE_LINE == 0 else tensor.clone()
 
 
 LARGEST_TUPLE = 10_000
@@ -205,22 +180,17 @@ def is_harmless(data: bytes, pickles: int = 1) -> bool:
     """
     stream = io.BytesIO(data)
     try:
-        return all(_walk(_operations(stream)) for _ in range(pickles))
+        return all(_walk(pickletools.genops(stream)) for _ in range(pickles))
     except Exception:  # truncated, or unknown operations: torch's reader reports it
         return True
 
 
-def _operations(stream: IO[bytes]) -> Iterator[tuple[Any, Any]]:
-    for operation, argument, _ in pickletools.genops(stream):
-        yield operation, argument
-
-
-def _walk(operations: Iterator[tuple[Any, Any]]) -> bool:
+def _walk(operations: Iterable[tuple[Any, Any, Any]]) -> bool:
     """The pickle machine with sizes instead of values: 1 for everything but tuples."""
     stack: list[int] = []
     memo: dict[Any, int] = {}
     hashed = 0
-    for operation, argument in operations:
+    for operation, argument, _ in operations:
         name = operation.name
         if name == "MARK":
             stack.append(_MARK)
@@ -231,7 +201,15 @@ def _walk(operations: Iterator[tuple[Any, Any]]) -> bool:
         if name in ("GET", "BINGET", "LONG_BINGET"):
             stack.append(memo.get(argument, 1))
             continue
-        taken = _take_sizes(stack, operation.stack_before)
+        taken: list[int] = []
+        for item in reversed(operation.stack_before):
+            if item is pickletools.stackslice:  # what is above the last mark
+                while stack[-1] != _MARK:
+                    taken.append(stack.pop())
+            elif item is pickletools.markobject:
+                stack.pop()
+            else:
+                taken.append(stack.pop())
         if name in HASHING:
             hashed += sum(taken)
         size = 1 + sum(taken) if name in TUPLES else 1
@@ -239,17 +217,3 @@ def _walk(operations: Iterator[tuple[Any, Any]]) -> bool:
             return False
         stack.extend([size] * len(operation.stack_after))
     return True
-
-
-def _take_sizes(stack: list[int], before: list[Any]) -> list[int]:
-    """The sizes that an operation takes from the stack: down to the last mark if it takes a slice, and the rest."""
-    taken: list[int] = []
-    for item in reversed(before):
-        if item is pickletools.stackslice:
-            while stack[-1] != _MARK:
-                taken.append(stack.pop())
-        elif item is pickletools.markobject:
-            stack.pop()
-        else:
-            taken.append(stack.pop())
-    return taken

@@ -54,10 +54,7 @@ class PaddedPrior(WrappedPrior):
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
         height, width = x.shape[-2:]
         padded = pad_to(x, round_up(height, self.base.multiple), round_up(width, self.base.multiple))
-        answer = self.base._predict(padded, t)
-        inside = (..., slice(height), slice(width))
-        variance = answer.variance
-        return Prediction(answer.x0[inside], answer.eps[inside], None if variance is None else variance[inside])
+        return self.base._predict(padded, t).map(lambda part: part[..., :height, :width])
 
     def work(self, t: int, height: int, width: int) -> float:
         return self.base.work(t, round_up(height, self.base.multiple), round_up(width, self.base.multiple))

@@ -20,6 +20,7 @@ from leader.files import check_readable, printable
 from leader.operators import disk_kernel, gaussian_kernel, line_kernel, load_kernel, motion_kernel, random_mask
 from leader.pictures import MOST_PIXELS, Picture, from_pil, read_picture
 from leader.pictures.container import WIDEST_KERNEL
+from leader.pictures.picture import from_samples
 
 
 @dataclass(frozen=True)
@@ -93,14 +94,11 @@ def _from_array(array: NDArray[Any]) -> Picture:
         raise LeaderError(
             f"An image array needs the shape [H, W] or [H, W, 1 to 4], a tensor [1 to 4, H, W]; found {list(array.shape)}."
         )
-    if values.dtype == np.uint8 or values.dtype == np.uint16:
-        bits = 8 * values.dtype.itemsize
-        values = values.astype(np.float32) / float(2**bits - 1)
-    elif values.dtype.kind == "f":
-        bits = 16
-        values = values.astype(np.float32)
-    else:
+    if values.dtype in (np.uint8, np.uint16):
+        return from_samples(values, 8 * values.dtype.itemsize, None)
+    if values.dtype.kind != "f":
         raise LeaderError(f"An image array must hold uint8, uint16 or decimal numbers; found {values.dtype}.")
+    values = values.astype(np.float32)
     if not np.isfinite(values).all():
         raise LeaderError("The image contains NaN or infinite values; remove them first.")
     largest = float(np.abs(values).max(initial=0))
@@ -108,10 +106,9 @@ def _from_array(array: NDArray[Any]) -> Picture:
         raise LeaderError(
             f"The image holds values up to {largest:g}; expected [0, 1], so divide by the largest possible value."
         )
-    channels = values.shape[2]
-    if channels in (2, 4):
-        return Picture(values[..., :-1], values[..., -1].clip(0, 1), bits)
-    return Picture(values, None, bits)
+    if values.shape[2] in (2, 4):
+        return Picture(values[..., :-1], values[..., -1].clip(0, 1), 16)
+    return Picture(values, None, 16)
 
 
 def as_sigma(sigma: float | str) -> float:
@@ -274,7 +271,11 @@ def read_table(path: Path, what: str, most: int) -> NDArray[Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # NumPy warns of empty files; the checks below refuse them
-            table = _map_numpy_file(path) if suffix == ".npy" else _read_text(path, "," if suffix == ".csv" else None)
+            if suffix == ".npy":  # mapped: a header that asks for more than the file holds is refused before memory is taken
+                table = np.load(path, mmap_mode="r", allow_pickle=False)
+            else:
+                with path.open("r", encoding="utf-8-sig") as file:
+                    table = np.loadtxt(file, delimiter="," if suffix == ".csv" else None, ndmin=2)
     except Exception as error:  # damaged files raise errors of every kind
         raise LeaderError(f"{name} is not a table of numbers; give the {what} as .npy, .txt, .csv or a picture.") from error
     if not isinstance(table, np.ndarray) or table.dtype.kind not in "fiub":
@@ -283,14 +284,3 @@ def read_table(path: Path, what: str, most: int) -> NDArray[Any]:
         shape = " x ".join(str(n) for n in table.shape)
         raise LeaderError(f"{name} holds {shape} numbers, too many for a {what}; at most {most} are served.")
     return np.array(table)
-
-
-def _map_numpy_file(path: Path) -> Any:
-    # mapped, not read: a header that asks for more than the file holds is refused before memory is taken
-    return np.load(path, mmap_mode="r", allow_pickle=False)
-
-
-def _read_text(path: Path, delimiter: str | None) -> NDArray[Any]:
-    with path.open("r", encoding="utf-8-sig") as file:
-        table: NDArray[Any] = np.loadtxt(file, delimiter=delimiter, ndmin=2)
-    return table

@@ -66,23 +66,22 @@ class Choice:
             return replace(path.with_steps(1), average=1)
         return path.with_steps(min(path.steps, len(self.prior.schedule)))
 
-    def same_qualities(self, problem: Problem) -> tuple[str, ...]:
-        """The qualities that give the same run for a problem as the chosen one, itself included; none if a method was given."""
-        return () if self.method is not None else self._list_same(problem)[0]
-
     def tell_same(self, problem: Problem, title: str) -> tuple[Note, ...]:
         """A note for each given word that makes no difference to the default; `title` is that of the task."""
-        if self.method is not None or self.steps is not None or leaves_nothing_open(problem):
+        if self.steps is not None or leaves_nothing_open(problem):
             return ()
         notes = []
         asked = (("qualities", self.quality, defaults.QUALITY), ("looks", self.look, defaults.LOOK))
-        for (name, word, usual), same in zip(asked, self._list_same(problem)):
+        for (name, word, usual), same in zip(asked, self.list_same(problem)):
             if word not in (None, usual) and usual in same:
                 told = f"{', '.join(same[:-1])} and {same[-1]}"
                 notes.append(Note(f"same {name}", f"The {name} {told} are the same for {title} here."))
         return tuple(notes)
 
-    def _list_same(self, problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def list_same(self, problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The qualities, then the looks, that give the same run as the chosen ones, themselves included; none for a method."""
+        if self.method is not None:
+            return (), ()
         return list_same(self.prior.name, problem.operator.task, problem.noise_level, *self._words, _share_known(problem))
 
     def sampler(self, problem: Problem, added: Sequence[str] = (), path: RunPath | None = None) -> Sampler:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from leader.errors import UsageError
 from leader.forensics import examine
@@ -98,20 +97,22 @@ def degrade(
     request = Request(examine(picture), origin)
     values = chosen.read(given, request)
     x = torch.from_numpy(np.ascontiguousarray(picture.pixels.transpose(2, 0, 1)))[None]
+    shape = (int(x.shape[1]), int(x.shape[2]), int(x.shape[3]))
+    numbers = chosen.exact(given, values, origin)
+    y = build_task(chosen.name, shape, **numbers).A(x) if exact else chosen.photographed(x, values)
+    noise = SeededNoise(origin)([0], [0], "observation", y.shape[1:])
+    noisy = chosen.hidden(y + level * noise, values)
+    content: Picture | Measurement
     if exact:
-        shape = (int(x.shape[1]), int(x.shape[2]), int(x.shape[3]))
-        numbers = chosen.exact(given, values, origin)
-        y = build_task(chosen.name, shape, **numbers).A(x)
-        noisy = chosen.hidden(y + level * _noise(origin, y), values)
-        measured = Measurement(chosen.name, noisy, shape, level, numbers, picture.bits, picture.alpha, picture.icc)
-        return Degraded(measured, chosen.name, level, tuple(request.notes))
-    y = chosen.photographed(x, values)
-    noisy = chosen.hidden(y + level * _noise(origin, y), values)
-    share = float(((noisy < 0) | (noisy > 1)).float().mean())
-    if share > CLIPPED:
-        request.notes.append(f"{100 * share:.0f} % of the values were clipped to the range; a container ({SUFFIX}) keeps them.")
-    pixels = np.ascontiguousarray(noisy[0].permute(1, 2, 0).clamp(0, 1).numpy(), dtype=np.float32)
-    return Degraded(chosen.developed(picture.with_pixels(pixels), values), chosen.name, level, tuple(request.notes))
+        content = Measurement(chosen.name, noisy, shape, level, numbers, picture.bits, picture.alpha, picture.icc)
+    else:
+        share = float(((noisy < 0) | (noisy > 1)).float().mean())
+        if share > CLIPPED:
+            fact = f"{100 * share:.0f} % of the values were clipped to the range; a container ({SUFFIX}) keeps them."
+            request.notes.append(fact)
+        pixels = np.ascontiguousarray(noisy[0].permute(1, 2, 0).clamp(0, 1).numpy(), dtype=np.float32)
+        content = chosen.developed(picture.with_pixels(pixels), values)
+    return Degraded(content, chosen.name, level, tuple(request.notes))
 
 
 def degrade_file(image: ImageLike, out: str | Path, task: str = "sr", **options: Any) -> list[str]:
@@ -129,7 +130,3 @@ def degrade_file(image: ImageLike, out: str | Path, task: str = "sr", **options:
         check_format(path, degraded.picture.alpha is not None)
     degraded.save(path)
     return list(degraded.notes)
-
-
-def _noise(seed: int, like: Tensor) -> Tensor:
-    return SeededNoise(seed)([0], [0], "observation", like.shape[1:])

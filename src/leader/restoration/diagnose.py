@@ -9,13 +9,12 @@ Nothing is enlarged or coloured unless the user asks for it.
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from leader.errors import LeaderError, UsageError
 from leader.files import printable
@@ -52,7 +51,14 @@ NOISES = {
 
 
 class NothingToRepairError(LeaderError):
-    """No task was given, and nothing was found to repair: good news rather than a failure."""
+    """No task was given, and nothing was found to repair: good news rather than a failure.
+
+    found  what the picture shows, one sentence each
+    """
+
+    def __init__(self, message: str, found: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.found = tuple(found)
 
 
 @dataclass(frozen=True)
@@ -162,21 +168,18 @@ class Diagnosis:
         """The repair; raises NothingToRepairError if there is none."""
         if self.advice is None:
             name = "this picture" if self.file is None else printable(self.file)
-            raise NothingToRepairError(f"Nothing was found to repair in {name}; choose a task, one of {', '.join(TASKS)}.")
+            fact = f"Nothing was found to repair in {name}; choose a task, one of {', '.join(TASKS)}."
+            raise NothingToRepairError(fact, self.sentences())
         return self.advice
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as JSON values; docs/diagnose.md names the fields."""
-        content: dict[str, Any] = _as_json(self._content())
-        return content
-
-    def _content(self) -> dict[str, Any]:
         found = self.findings
         noise, history, blur = found.noise, found.history, found.blur.blur
-        return {
+        content = {
             "leader": FORMAT,
             "file": None if self.file is None else printable(self.file),
-            "size": list(found.size),
+            "size": found.size,
             "bits": found.bits,
             "grey": found.grey,
             "jpeg": None
@@ -208,7 +211,7 @@ class Diagnosis:
             },
             "blur_seen": found.blur.seen,
             "enlarged": found.enlarged,
-            "defects": {"kinds": list(found.defects), "share": found.defect_share},
+            "defects": {"kinds": found.defects, "share": found.defect_share},
             "missing": found.missing,
             "advice": None
             if self.advice is None
@@ -216,6 +219,8 @@ class Diagnosis:
             "words": [*self.sentences(), self.conclusion()],
             "drawing": found.drawing,
         }
+        plain: dict[str, Any] = json.loads(json.dumps(content, default=lambda value: value.item()))  # NumPy's numbers
+        return plain
 
     def __repr__(self) -> str:
         task = "nothing to repair" if self.advice is None else f"{self.advice.task} advised"
@@ -235,9 +240,10 @@ def diagnose(image: ImageLike | Examination) -> Diagnosis:
     return Diagnosis(findings, advise(findings), str(image) if isinstance(image, (str, Path)) else None, examination)
 
 
-def check_advised(advice: Advice, restored: Restoration) -> None:
+def check_advised(restored: Restoration) -> None:
     """Raises NothingToRepairError if a blur was undone without being asked for and the result is not judged fine."""
-    if advice.task == "deblur" and restored.verdict is not None and restored.verdict.level != "fine":
+    advice = None if restored.posed.diagnosis is None else restored.posed.diagnosis.advised()
+    if advice and advice.task == "deblur" and restored.verdict is not None and restored.verdict.level != "fine":
         fact = "There seemed to be a blur, but the result of removing it was judged doubtful, so the picture is left as it is."
         raise NothingToRepairError(Note("left", fact, Remedy("undo the blur", {"task": advice.task, **advice.options})))
 
@@ -336,15 +342,6 @@ def _noise(found: Findings) -> list[str]:
     level = f"{found.noise_level:.3f} of the range, {255 * found.noise_level:.0f} grey levels"
     kind = "grey" if noise.spectrum is not None and noise.spectrum.without_colour else _kind(noise)
     return [f"It is noisy: {NOISES[kind]} of {level}."]
-
-
-def _as_json(value: Any) -> Any:
-    """A value with Python's own numbers and booleans instead of NumPy's, which JSON does not accept."""
-    if isinstance(value, Mapping):
-        return {name: _as_json(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_as_json(item) for item in value]
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _kind(noise: NoiseEstimate) -> str:

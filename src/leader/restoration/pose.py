@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from leader.censoring import Censored
 from leader.errors import LeaderError, UsageError
 from leader.forensics import Examination, NotExamined, examine
 from leader.forensics.blur.width import Width
@@ -22,17 +22,21 @@ from leader.operators import LinearOperator, WeightedPixels
 from leader.operators.tasks import resolve_task
 from leader.pictures import Picture
 from leader.pictures.container import Measurement
+from leader.pictures.picture import Floats
 from leader.problem import Problem
 from leader.restoration import invention
 from leader.restoration.arguments import as_sigma
 from leader.restoration.borders import Window, extend
-from leader.restoration.clipping import find_clipped
-from leader.restoration.diagnose import Advice
+from leader.restoration.diagnose import Diagnosis
 from leader.restoration.resources import check_memory
 from leader.restoration.tasks import Measured, Request, Task, task_options
 from leader.restoration.whitening import Coloured, NoiseShape, can_be_whitened, whiten_operator
 
 CPU = torch.device("cpu")
+CLIPPED_FROM = 2 / 255
+"""Standard deviation of noise, for [0, 1] images, above which clipping is considered: below it, rounding to 8 bits (0.3 /
+255) and errors of the operator decide which values lie at the limits.
+"""
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class PosedProblem:
     white       whether the level is that of white noise, estimated from a picture without compression
     misread     the probability that a choice made for the user is wrong and no noise level makes up for it
     examination of the given picture
-    advice      the repair that the diagnosis advised, if no task was given
+    diagnosis   if no task was given: the one whose advice this is, without its examination
     grain       standard deviation, for [0, 1] images, of the grain added to the result; 0 for none
     """
 
@@ -66,7 +70,7 @@ class PosedProblem:
     white: bool = False
     misread: float = 0.0
     examination: Examination | None = field(default=None, repr=False, compare=False)
-    advice: Advice | None = None
+    diagnosis: Diagnosis | None = None
     grain: float = 0.0
 
 
@@ -121,7 +125,8 @@ def pose_container(
         )
     problem = Problem(content.y.to(device), operator, level)
     view = content.y if content.y.ndim == 4 else (operator.pinv(problem.y) + 1) / 2
-    given = Picture(_to_array(view), content.alpha, content.bits, content.icc)
+    pixels = view[0].permute(1, 2, 0).cpu().numpy().astype(np.float32)
+    given = Picture(pixels, content.alpha, content.bits, content.icc)
     origin = "given" if sigma is not None else "container"
     return PosedProblem(problem, given, content.task, level, origin, examination=examine(given))
 
@@ -169,7 +174,7 @@ def pose_picture(
         level = sigma.sigma if isinstance(sigma, Coloured) else weighed.reference
     # an entry of a filtered measurement holds many pixels
     entrywise = measured.y is None and (noise is None or isinstance(operator, WeightedPixels))
-    censored = find_clipped(pixels, plain, level, window) if clipped and entrywise else None
+    censored = _find_clipped(pixels, plain, level, window) if clipped and entrywise else None
     # beyond its frame a picture is only continued, and a guessed operator may be wrong: neither has to agree with an image in
     # range
     in_range = window is None and not request.doubts
@@ -253,6 +258,17 @@ def _estimate_noise(measured: Measured, amplified: bool, examination: Examinatio
     raise LeaderError(noise.reason.rstrip(".") + ", and see that the mask is white where the picture is known.")
 
 
-def _to_array(y: Tensor) -> NDArray[np.float32]:
-    array: NDArray[np.float32] = y[0].permute(1, 2, 0).cpu().numpy().astype(np.float32)
-    return array
+def _find_clipped(pixels: Floats, y: Tensor, sigma: float, window: Window | None) -> Censored | None:
+    """The entries of y [1, C, H, W], which holds pixels [H, W, C], that were clipped: noise of a file ends at black and white.
+
+    Values beyond [0, 1] prove that nothing was clipped: they are simulated decimal numbers. Otherwise every value of exactly 0
+    or 1 in a file or an array, channel by channel, is a limit. If the picture really is black there, this does no harm.
+    """
+    if sigma < CLIPPED_FROM or float(pixels.min()) < 0 or float(pixels.max()) > 1:
+        return None
+    found = Censored.at_limits(y)
+    if found is None or window is None:
+        return found
+    inside = torch.zeros_like(y, dtype=torch.bool)
+    window.crop(inside).fill_(True)  # beyond its frame the picture is only continued
+    return found.where(inside)

@@ -13,7 +13,7 @@ import platform
 import re
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from leader.priors.base import Prior
 from leader.priors.catalogue import ENTRIES
 from leader.restoration.arguments import Exactly, ImageLike, as_sigma
 from leader.restoration.pose import PosedProblem
-from leader.restoration.whitening import Coloured, NoiseShape
+from leader.restoration.whitening import Coloured
 from leader.result import Result
 from leader.schedule import Grid
 
@@ -41,6 +41,15 @@ FORMAT = "run 1"
 CHEAP = 1 << 30
 """Bytes of weights up to which they are hashed: about a second."""
 DTYPES = ("float32", "float64")
+_FIELDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("settings", "settings.method", "options", "prior"), (dict,)),
+    **dict.fromkeys(("task", "device", "settings.method.name"), (str,)),
+    **dict.fromkeys(("settings.seed", "settings.threads", "settings.steps", "settings.probes", "settings.trust_time"), (int,)),
+    **dict.fromkeys(("settings.ids", "settings.plugins", "settings.grid"), (list,)),
+    "sigma": (int, float),
+    "uniform_grid": (bool,),
+}
+"""What a run that is repeated must hold, and of which type."""
 _WORD = re.compile(r"[a-z][a-z0-9-]{0,30}|[a-z-]{1,30}:\d\d?(\+[a-z-]{1,30}:\d\d?){1,5}")
 """Options that are words, such as "bicubic", or "box:30+lanczos:70"; whatever could be the name of a file is left out."""
 
@@ -65,31 +74,20 @@ class Origin:
     rounded_from: dict[str, int]
     uniform_grid: bool
 
-    @classmethod
-    def record(
-        cls,
-        image: ImageLike,
-        prior: str | Path | Prior,
-        device: torch.device,
-        dtype: torch.dtype | str | None,
-        rounded_from: Mapping[str, int],
-        uniform_grid: bool,
-    ) -> Origin:
-        """The origin of a picture and a prior that were just read."""
-        file = Path(image) if isinstance(image, (str, Path)) else None
-        source = None if isinstance(prior, Prior) else str(prior)
-        if source is not None and Path(source).expanduser().exists():
-            source = str(Path(source).expanduser().resolve())
-        return cls(
-            None if file is None else printable(file.name),
-            None if file is None else sha256_of(file),
-            source,
-            None if source is None else weights_hash(source),
-            str(device),
-            None if dtype is None else str(dtype).removeprefix("torch."),
-            dict(rounded_from),
-            uniform_grid,
-        )
+
+def identify_image(image: ImageLike) -> tuple[str | None, str | None]:
+    """Name and SHA-256 of a picture's file; None for both if it is no file."""
+    file = Path(image) if isinstance(image, (str, Path)) else None
+    return (None, None) if file is None else (printable(file.name), sha256_of(file))
+
+
+def identify_prior(prior: str | Path | Prior) -> tuple[str | None, str | None]:
+    """Name or absolute path of a prior, and the SHA-256 of its weights; None for an object."""
+    if isinstance(prior, Prior):
+        return None, None
+    path = Path(prior).expanduser()
+    source = str(path.resolve() if path.exists() else prior)
+    return source, weights_hash(source)
 
 
 def weights_hash(prior: str) -> str | None:
@@ -110,7 +108,8 @@ def describe_run(posed: PosedProblem, result: Result, origin: Origin) -> dict[st
         "options": {name: _pack_table(value) if isinstance(value, Tensor) else value for name, value in posed.options.items()},
         "sigma": posed.sigma,
         "sigma_from": posed.sigma_from,
-        **_shape_of_noise(posed.noise),
+        "noise_spectrum": posed.noise.table.tolist() if isinstance(posed.noise, NoiseSpectrum) else None,
+        "shot_noise": list(astuple(posed.noise)) if isinstance(posed.noise, ShotNoise) else None,
         "grain": posed.grain,
         "clipped": 0 if posed.problem.censored is None else posed.problem.censored.count,
         "seed": result.seed,
@@ -141,8 +140,9 @@ def _pack_table(table: Tensor) -> dict[str, Any]:
 
 
 def _unpack_table(name: str, packed: Mapping[str, Any]) -> Exactly:
-    shape, dtype = _field(packed, "shape", list, name), _field(packed, "dtype", str, name)
-    text = _field(packed, "zlib", str, name)
+    for field, kind in (("shape", list), ("dtype", str), ("zlib", str)):
+        _check_field({name: packed}, f"{name}.{field}", (kind,))
+    shape, dtype, text = packed["shape"], packed["dtype"], packed["zlib"]
     if dtype not in DTYPES or len(shape) != 2 or not all(type(n) is int and n > 0 for n in shape):
         raise _malformed(f"options.{name}", f"a table of {' or '.join(DTYPES)}", f"{shape} {dtype}")
     count = shape[0] * shape[1]
@@ -167,39 +167,30 @@ def arguments_of(summary: Mapping[str, Any], prior: Prior | None = None) -> dict
     """
     if not isinstance(summary, Mapping) or summary.get("leader") != FORMAT:
         raise LeaderError(f"This is no run that can be repeated; expected the summary of a restoration, '{FORMAT}'.")
-    settings = _field(summary, "settings", dict)
+    for path, kinds in _FIELDS.items():
+        _check_field(summary, path, kinds)
+    settings = summary["settings"]
     arguments = {
-        "task": _field(summary, "task", str),
         "sigma": _sigma_of(summary),
         "clipped": bool(summary.get("clipped", 0)),
         **({"grain": summary["grain"]} if summary.get("grain") else {}),
-        "seed": _field(settings, "seed", int, "settings"),
-        "ids": tuple(_field(settings, "ids", list, "settings")),
-        "average": max(1, len(_field(settings, "ids", list, "settings"))),
-        "threads": _field(settings, "threads", int, "settings"),
-        "steps": _field(settings, "steps", int, "settings"),
-        "device": _field(summary, "device", str),
-        **_method_and_plugins(settings, bool(_field(summary, "uniform_grid", bool))),
+        "ids": tuple(settings["ids"]),
+        "average": max(1, len(settings["ids"])),
+        **{name: summary[name] for name in ("task", "device")},
+        **{name: settings[name] for name in ("seed", "threads", "steps")},
+        **_method_and_plugins(settings, summary["uniform_grid"]),
         **_prior_of(summary, prior),
     }
-    for name, value in _field(summary, "options", dict).items():
+    for name, value in summary["options"].items():
         if name in arguments:
             raise _malformed("options", "options of the task", name)
         arguments[name] = _unpack_table(name, value) if isinstance(value, Mapping) else value
     return arguments
 
 
-def _shape_of_noise(noise: NoiseShape | None) -> dict[str, Any]:
-    """The picture's noise if its measurement was whitened."""
-    return {
-        "noise_spectrum": noise.table.tolist() if isinstance(noise, NoiseSpectrum) else None,
-        "shot_noise": [noise.gain, noise.floor, noise.least] if isinstance(noise, ShotNoise) else None,
-    }
-
-
 def _sigma_of(summary: Mapping[str, Any]) -> float | Coloured:
     """The noise level, with the picture's noise if the measurement was whitened."""
-    sigma = as_sigma(_field(summary, "sigma", (int, float)))
+    sigma = as_sigma(summary["sigma"])
     table, line = summary.get("noise_spectrum"), summary.get("shot_noise")
     try:
         if line is not None:
@@ -211,31 +202,25 @@ def _sigma_of(summary: Mapping[str, Any]) -> float | Coloured:
 
 
 def _method_and_plugins(settings: Mapping[str, Any], uniform: bool) -> dict[str, Any]:
-    method = _field(settings, "method", dict, "settings")
-    plugins = _field(settings, "plugins", list, "settings")
-    times = _field(settings, "grid", list, "settings")
-    if not all(isinstance(item, dict) for item in plugins):
-        raise _malformed("settings.plugins", "tables", plugins)
+    method, plugins, times = settings["method"], settings["plugins"], settings["grid"]
+    if not all(isinstance(item, dict) and isinstance(item.get("name"), str) for item in plugins):
+        raise _malformed("settings.plugins", "tables with a name", plugins)
     if not times or not all(type(time) is int for time in times):
         raise _malformed("settings.grid", "a list of integers", times)
-    names = tuple(_field(item, "name", str, "settings.plugins") for item in plugins)
-    own = {key: value for key, value in method.items() if key != "name"}
-    of_plugins = {name: {key: value for key, value in item.items() if key != "name"} for name, item in zip(names, plugins)}
+    own, *others = ({key: value for key, value in item.items() if key != "name"} for item in (method, *plugins))
+    names = tuple(item["name"] for item in plugins)
+    of_plugins = dict(zip(names, others))
     rest = {
         "grid": Grid(tuple(times), uniform, _read_row(settings, "grid_clock"), _read_row(settings, "grid_labels")),
         "estimator": settings.get("estimator"),
-        "probes": _field(settings, "probes", int, "settings"),
-        "trust_time": _field(settings, "trust_time", int, "settings"),
+        "probes": settings["probes"],
+        "trust_time": settings["trust_time"],
         "use_presets": False,
     }
     twice = set(own) & (set(of_plugins) | set(rest))
     if twice:
         raise _malformed("settings.method", "settings of the method", ", ".join(sorted(twice)))
-    return {
-        "method": _field(method, "name", str, "settings.method"),
-        "plugins": names,
-        "settings": {**own, **of_plugins, **rest},
-    }
+    return {"method": method["name"], "plugins": names, "settings": {**own, **of_plugins, **rest}}
 
 
 def _read_row(settings: Mapping[str, Any], name: str) -> tuple[int, ...]:
@@ -249,26 +234,24 @@ def _read_row(settings: Mapping[str, Any], name: str) -> tuple[int, ...]:
 
 def _prior_of(summary: Mapping[str, Any], prior: Prior | None) -> dict[str, Any]:
     """Prior and dtype; weights other than those of the run are rejected."""
-    about = _field(summary, "prior", dict)
-    source, digest = about.get("source"), about.get("sha256")
+    source, digest = summary["prior"].get("source"), summary["prior"].get("sha256")
     if prior is not None:
         return {"prior": prior}
     if not isinstance(source, str):
         raise LeaderError("This run used a prior that was given as an object; pass the same one again as `prior`.")
-    dtype = _field(summary, "dtype", str)
+    _check_field(summary, "dtype", (str,))
     found = weights_hash(source) if digest is not None else None
     if found is not None and found != digest:
         raise LeaderError(f"The weights of the prior '{printable(source)}' are not those of the run; use the original ones.")
-    return {"prior": source, "dtype": dtype}
+    return {"prior": source, "dtype": summary["dtype"]}
 
 
-def _field(table: Mapping[str, Any], name: str, kinds: type | tuple[type, ...], where: str = "") -> Any:
-    value = table.get(name)
-    allowed = kinds if isinstance(kinds, tuple) else (kinds,)
-    if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
-        full = f"{where}.{name}" if where else name
-        raise _malformed(full, " or ".join(kind.__name__ for kind in allowed), "nothing" if value is None else value)
-    return value
+def _check_field(table: Mapping[str, Any], path: str, kinds: tuple[type, ...]) -> None:
+    value: Any = table
+    for name in path.split("."):
+        value = value.get(name)
+    if not isinstance(value, kinds):
+        raise _malformed(path, " or ".join(kind.__name__ for kind in kinds), "nothing" if value is None else value)
 
 
 def _malformed(name: str, expected: str, found: object) -> LeaderError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ class Word:
 
     help         one sentence
     kind         type of the value
-    options      names on the command line if they differ from that of the field, the long one first
+    options      its long name on the command line if that differs from that of the field; short: its letter there
     metavar      placeholder of the value there
     names        lists the known values, for completion and menus
     least, most  bounds of a number
@@ -44,6 +45,7 @@ class Word:
     help: str
     kind: type = str
     options: tuple[str, ...] = ()
+    short: str | None = None
     metavar: str | None = None
     names: Callable[[], list[str]] | None = None
     least: float | None = None
@@ -56,34 +58,9 @@ def word(default: Any, help: str, kind: type = str, *options: str, **about: Any)
     return field(default=default, metadata={"word": Word(help, kind, options, **about)})
 
 
-def _task_names() -> list[str]:
-    from leader.restoration.tasks import TASKS
-
-    return list(TASKS)
-
-
-def _method_names() -> list[str]:
-    from leader.methods import METHODS
-
-    return list(METHODS)
-
-
-def _plugin_names() -> list[str]:
-    from leader.plugins import BUNDLES, PLUGINS
-
-    return [NONE, *BUNDLES, *PLUGINS]
-
-
-def _prior_names() -> list[str]:
-    from leader.priors.catalogue import ENTRIES
-
-    return [defaults.PRIOR, *ENTRIES]
-
-
-def _estimator_names() -> list[str]:
-    from leader.uncertainty import ESTIMATORS
-
-    return [defaults.ESTIMATOR, NONE, *ESTIMATORS]
+def _names_in(module: str, *tables: str, before: tuple[str, ...] = ()) -> Callable[[], list[str]]:
+    """Lists the names of tables of a module, which is imported then and no earlier."""
+    return lambda: [*before, *(name for table in tables for name in getattr(import_module(module), table))]
 
 
 @dataclass(frozen=True)
@@ -95,59 +72,62 @@ class RestoreRequest:
     options   of tasks that have no field of their own
     """
 
-    task: str | None = word(None, "What happened to the picture: see leader tasks.", str, "--task", "-t", names=_task_names)
-    sigma: Any = word(None, "Noise level, 0.05 = 5 % of the range; estimated if left out.", float, metavar="NUMBER")
-    kernel: Any = word(None, "The blur: auto, a file, gaussian:2.5, ...: see leader tasks deblur.", metavar="KERNEL")
-    kernel_doubt: float | None = word(
-        None, "How wrong the kernel's width may be (0.1 = 10 %); 0: it is exact.", float, metavar="NUMBER"
+    task: str | None = word(
+        None,
+        "What happened to the picture: see leader tasks.",
+        short="-t",
+        names=_names_in("leader.restoration.tasks", "TASKS"),
     )
+    sigma: Any = word(None, "Noise level, 0.05 = 5 % of the range; estimated if left out.", float)
+    kernel: Any = word(None, "The blur: auto, a file, gaussian:2.5, ...: see leader tasks deblur.", metavar="KERNEL")
+    kernel_doubt: float | None = word(None, "How wrong the kernel's width may be (0.1 = 10 %); 0: it is exact.", float)
     mask: Any = word(
         None, "A file, white where the picture is known; auto (finds specks and scratches); or random:0.5.", metavar="MASK"
     )
-    factor: float | None = word(
-        None, "By how much to enlarge, such as 4 (the default) or 1.5.", float, metavar="NUMBER", least=1, most=16
-    )
+    factor: float | None = word(None, "By how much to enlarge, such as 4 (the default) or 1.5.", float, least=1, most=16)
     size: Any = word(None, "Size of the enlarged picture; one side may be left out.", metavar="WIDTHxHEIGHT")
     down: str | None = word(None, "How the picture was made small: auto (default), lanczos, box, ...: see leader tasks sr.")
     quality: str | None = word(
-        None,
-        "How much work to spend: draft, standard (the default) or best; all the same for denoising.",
-        str,
-        "--quality",
-        "-q",
+        None, "How much work to spend: draft, standard (the default) or best; all the same for denoising.", short="-q"
     )
     look: str | None = word(None, "natural (believable texture, the default) or faithful (closer to the truth on average).")
     grain: Any = word(None, "Noise in sr and deblurring: remove (the default), keep, or a level to add.", metavar="GRAIN")
     method: str | None = word(
         defaults.METHOD,
         "The restoration method; by default that of the quality. See leader methods.",
-        str,
-        "--method",
-        "-m",
-        names=_method_names,
+        short="-m",
+        names=_names_in("leader.methods", "METHODS"),
     )
     plugins: tuple[str, ...] | None = word(
         defaults.PLUGINS,
         "A plug-in; may be repeated. none switches all off; a method that you choose has leader by default.",
         str,
         "--plugin",
-        "-p",
-        names=_plugin_names,
+        short="-p",
+        names=_names_in("leader.plugins", "BUNDLES", "PLUGINS", before=(NONE,)),
         repeated=True,
     )
     steps: int | None = word(
-        defaults.STEPS, "Network steps; fewer are faster. By default those of the quality.", int, "--steps", "-n"
+        defaults.STEPS, "Network steps; fewer are faster. By default those of the quality.", int, short="-n"
     )
     budget: float | None = word(None, "Information loss SATP allows per step: 0 slow, 0.1 fast.", float)
-    estimator: str | None = word(None, "How uncertainty is estimated: see leader estimators.", names=_estimator_names)
-    prior: Any = word(defaults.PRIOR, "The network: a name (see leader priors) or a checkpoint's path.", names=_prior_names)
+    estimator: str | None = word(
+        None,
+        "How uncertainty is estimated: see leader estimators.",
+        names=_names_in("leader.uncertainty", "ESTIMATORS", before=(defaults.ESTIMATOR, NONE)),
+    )
+    prior: Any = word(
+        defaults.PRIOR,
+        "The network: a name (see leader priors) or a checkpoint's path.",
+        names=_names_in("leader.priors.catalogue", "ENTRIES", before=(defaults.PRIOR,)),
+    )
     device: str | None = word(None, "Where to compute: cpu, cuda or mps; the prior's by default.")
     dtype: str | None = word(
         None, "Numbers to compute with: auto (half precision where it is fast and safe), mixed, float32, ..."
     )
     threads: int | None = word(None, "CPU threads; the exact bits depend on their number.", int, least=1, most=1024)
     seed: int = word(defaults.SEED, "Seed of the noise: another seed gives another result.", int, least=0)
-    average: int | None = word(None, "Average N runs: closer to the truth, N times the work.", int, metavar="N", least=1)
+    average: int | None = word(None, "Average N runs: closer to the truth, N times the work.", int, least=1)
     jpeg: bool = word(True, "Use traces of JPEG compression in the file or its pixels.", bool, "--jpeg/--no-jpeg")
     clipped: bool = word(
         True, "Assume that noise was clipped where the picture is black or white.", bool, "--clipped/--no-clipped"

@@ -38,7 +38,7 @@ from leader.restoration.diagnose import check_advised, diagnose, refuse_options
 from leader.restoration.ensemble import MOST_RUNS, ensemble
 from leader.restoration.grain import add_grain, put_grain, read_grain
 from leader.restoration.pose import OfPosed, PosedProblem, pose_container, pose_picture
-from leader.restoration.repeat import Origin
+from leader.restoration.repeat import Origin, identify_image, identify_prior
 from leader.restoration.resources import explain_memory, use_threads
 from leader.restoration.restored import Restoration
 from leader.restoration.second_try import run_with_second_try
@@ -176,8 +176,12 @@ class Preparation(OfPosed):
         ]
 
 
+OPTIONS = ("kernel", "kernel_doubt", "mask", "factor", "size", "down")
+"""Choices that are options of tasks."""
+
+
 class RestoreChoices(TypedDict, total=False):
-    """The choices of `restore`: the keyword arguments of `prepare`, which explains them."""
+    """The keyword arguments of `restore` and `prepare`, which explains them."""
 
     sigma: float | Coloured | None
     quality: str | None
@@ -223,52 +227,17 @@ def restore(
     on_step   called with every Step, for progress and previews
     check     whether the result gets a verdict; if it failed and sigma was estimated, the run
               is repeated with a larger sigma, at most twice
-    choices   those of `prepare`: sigma, quality, look, grain, method, plugins, steps, prior, seed, ids, average, device, dtype,
-              threads, settings, jpeg, and the task's own: kernel, kernel_doubt, mask, factor, size, down, options
+    choices   those of `prepare`
 
     >>> leader.restore(torch.rand(3, 16, 16), "sr", factor=2, sigma=0.05, steps=3, check=False).array.shape
     (32, 32, 3)
     """
-    for name in choices:
-        if name not in RestoreChoices.__annotations__:
-            raise unknown_name("option", name, RestoreChoices.__annotations__)
-    ready = prepare(image, task, **choices)
-    restored = run_with_second_try(ready, lambda chosen: chosen.run(on_step, check))
-    if ready.posed.advice is not None:
-        check_advised(ready.posed.advice, restored)
+    restored = run_with_second_try(prepare(image, task, **choices), lambda chosen: chosen.run(on_step, check))
+    check_advised(restored)
     return restored
 
 
-def prepare(
-    image: ImageLike,
-    task: str | None = None,
-    *,
-    sigma: float | Coloured | None = None,
-    quality: str | None = None,
-    look: str | None = None,
-    grain: str | float | None = None,
-    method: str | Method | None = None,
-    plugins: Sequence[str | Plugin] | str | Plugin | None = None,
-    steps: int | None = None,
-    prior: PriorLike = "embedded",
-    seed: int = 0,
-    ids: int | Sequence[int] | None = None,
-    average: int | None = None,
-    device: torch.device | str | None = None,
-    dtype: torch.dtype | str | None = None,
-    threads: int | None = None,
-    settings: Mapping[str, Any] | None = None,
-    jpeg: bool = True,
-    clipped: bool = True,
-    examination: Examination | None = None,
-    kernel: TableLike | None = None,
-    kernel_doubt: float | None = None,
-    mask: TableLike | None = None,
-    factor: float | None = None,
-    size: str | tuple[int, int] | None = None,
-    down: str | None = None,
-    options: Mapping[str, Any] | None = None,
-) -> Preparation:
+def prepare(image: ImageLike, task: str | None = None, **choices: Unpack[RestoreChoices]) -> Preparation:
     """Makes every choice of a restoration, and rejects what cannot be done, before the first network call.
 
     image, task  as in `restore`
@@ -304,18 +273,24 @@ def prepare(
     >>> len(leader.prepare(torch.rand(3, 16, 16), "sr", factor=2, sigma=0.05, method="ddnm", steps=7).work())
     7
     """
-    prior = prior if isinstance(prior, (str, Path, Prior)) else loading.load_prior(prior)
-    asked_options = {"kernel": kernel, "kernel_doubt": kernel_doubt, "mask": mask, "factor": factor, "size": size, "down": down}
-    options = {**{name: value for name, value in asked_options.items() if value is not None}, **(options or {})}
+    for name in choices:
+        if name not in RestoreChoices.__annotations__:
+            raise unknown_name("option", name, RestoreChoices.__annotations__)
+    given, dtype, threads = choices.get("prior", defaults.PRIOR), choices.get("dtype"), choices.get("threads")
+    prior = given if isinstance(given, (str, Path, Prior)) else loading.load_prior(given)
+    of_task = {name: value for name, value in choices.items() if name in OPTIONS and value is not None}
+    options = of_task | dict(choices.get("options") or {})
     if task is not None:
         find_task(task)
+    sigma, average, device = choices.get("sigma"), choices.get("average"), choices.get("device")
     level = sigma if sigma is None or isinstance(sigma, Coloured) else as_sigma(sigma)
     count = None if average is None else check_count("The number of runs to average", average, 1, MOST_RUNS)
-    origin_seed, wanted_grain = as_seed(seed), read_grain(grain)
+    seed, grain = as_seed(choices.get("seed", defaults.SEED)), read_grain(choices.get("grain"))
     asked = None if device is None else loading.device_named(device)
     model = _load_prior(prior, device, dtype)
     # wrong names first, then the picture
-    choice = Choice(model, quality, look, method, plugins, steps, read_settings(settings))
+    words = (choices.get("quality"), choices.get("look"), choices.get("method"), choices.get("plugins"), choices.get("steps"))
+    choice = Choice(model, *words, read_settings(choices.get("settings")))
     place = model.weights_device() or asked or torch.device("cpu")
     with explain_memory(None), use_threads(threads):
         if isinstance(image, (str, Path)) and Path(image).suffix.lower() == SUFFIX:
@@ -323,26 +298,34 @@ def prepare(
                 raise UsageError("A container has white noise, but the run to repeat had noise that is not white.")
             posed = pose_container(read_container(Path(image)), task, level, options, place)
         else:
-            posed = _posed(examination or examine(as_picture(image)), task, level, options, place, bool(jpeg), bool(clipped))
-        posed = left_where_nothing_is_gained(put_grain(posed, wanted_grain, level), _cut_prior(model, posed.problem))
+            traces = (bool(choices.get("jpeg", True)), bool(choices.get("clipped", True)))
+            posed = _pose(choices.get("examination") or image, task, level, options, place, *traces)
+        posed = left_where_nothing_is_gained(put_grain(posed, grain, level), _cut_prior(model, posed.problem))
         posed = replace(posed, notes=(*posed.notes, *choice.tell_same(posed.problem, find_task(posed.task).title)))
         path = choice.path(posed.problem)
         sampler = choice.sampler(posed.problem, find_task(posed.task).plugins, path)
         sampler.prior = _cut_prior(sampler.prior, posed.problem)
         plan = sampler.plan(posed.problem)  # rejects what the method or a plug-in does not support
     numbers = None if isinstance(prior, Prior) else name_precision(dtype, model)
-    origin = Origin.record(image, prior, place, numbers, model.rounded_from, plan.grid.uniform)
+    files = (*identify_image(image), *identify_prior(prior))
+    origin = Origin(*files, str(place), numbers, dict(model.rounded_from), plan.grid.uniform)
     runs = count or path.average
-    same = choice.same_qualities(posed.problem)
-    return Preparation(posed, sampler, plan, origin, origin_seed, _read_ids(ids, runs), threads, runs, same)
+    same, _ = choice.list_same(posed.problem)
+    return Preparation(posed, sampler, plan, origin, seed, _read_ids(choices.get("ids"), runs), threads, runs, same)
 
 
 def _show_choices() -> None:
     """Shows the choices, which type checkers take from RestoreChoices, to prompts and `help`."""
-    own = inspect.signature(restore)
-    shared = [item for item in inspect.signature(prepare).parameters.values() if item.name in RestoreChoices.__annotations__]
-    fixed = [item for item in own.parameters.values() if item.kind is not inspect.Parameter.VAR_KEYWORD]
-    restore.__signature__ = own.replace(parameters=[*fixed, *shared])  # type: ignore[attr-defined]
+    usual = {"prior": defaults.PRIOR, "seed": defaults.SEED, "jpeg": True, "clipped": True}
+    shown = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual.get(name), annotation=kind.__forward_arg__)
+        for name, kind in RestoreChoices.__annotations__.items()
+    ]
+    functions: tuple[Any, Any] = (restore, prepare)
+    for function in functions:
+        own = inspect.signature(function)
+        fixed = [item for item in own.parameters.values() if item.kind is not inspect.Parameter.VAR_KEYWORD]
+        function.__signature__ = own.replace(parameters=[*fixed, *shown])
 
 
 _show_choices()
@@ -353,8 +336,8 @@ def _cut_prior(prior: Prior, problem: Problem) -> Prior:
     return cut_into_pieces(prior, *problem.image_shape[1:])
 
 
-def _posed(
-    examination: Examination,
+def _pose(
+    image: ImageLike | Examination,
     task: str | None,
     level: float | Coloured | None,
     options: Mapping[str, Any],
@@ -363,12 +346,15 @@ def _posed(
     clipped: bool,
 ) -> PosedProblem:
     """The problem of a picture; without a task, that of the repair that its diagnosis advises."""
+    if task is None:
+        refuse_options(options)
+    examination = image if isinstance(image, Examination) else examine(as_picture(image))
     if task is not None:
         return pose_picture(examination, task, level, options, place, jpeg, clipped)
-    refuse_options(options)
-    advice = diagnose(examination).advised()
+    found = replace(diagnose(examination), file=str(image) if isinstance(image, (str, Path)) else None)
+    advice = found.advised()
     posed = pose_picture(examination, advice.task, level, advice.options, place, jpeg, clipped)
-    return replace(posed, notes=(advice.note(), *posed.notes), advice=advice)
+    return replace(posed, notes=(advice.note(), *posed.notes), diagnosis=replace(found, examination=None))
 
 
 def _load_prior(prior: str | Path | Prior, device: torch.device | str | None, dtype: torch.dtype | str | None) -> Prior:

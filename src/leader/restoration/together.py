@@ -8,8 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -26,9 +28,10 @@ from leader.priors.ledger import Ledger
 from leader.restoration.restore import Preparation
 from leader.restoration.restored import Restoration
 from leader.result import Result, drain
-from leader.trust import ErrorMap, Watch, add_errors
+from leader.trust import Watch, add_errors
 from leader.uncertainty.estimators import Hutchinson, make_estimator
 
+T = TypeVar("T")
 MOST_TOGETHER = 16
 """Pictures of one pass."""
 MOST_PIXELS = 1 << 20
@@ -44,22 +47,16 @@ def run_all(ready: Sequence[Preparation], check: bool = True) -> list[Restoratio
     """Runs every preparation, similar ones together; an exception takes the place of its result."""
     found: dict[int, Restoration | Exception] = {}
     for rows in passes(ready):
-        made = _try_together([ready[row] for row in rows], check)
-        found.update(zip(rows, made or (_run_alone(ready[row], check) for row in rows)))
+        some = [ready[row] for row in rows]
+        made = _try(partial(run_together, some, check)) if len(some) > 1 else None
+        # a pass may fail because of one picture or the size of all: then each runs alone
+        found.update(zip(rows, made if isinstance(made, list) else [_try(partial(one.run, check=check)) for one in some]))
     return [found[row] for row in range(len(ready))]
 
 
-def _try_together(some: Sequence[Preparation], check: bool) -> list[Restoration] | None:
-    """The results of one pass; None if it fails because of one picture or the size of all: then each runs alone."""
+def _try(run: Callable[[], T]) -> T | Exception:
     try:
-        return run_together(some, check) if len(some) > 1 else None
-    except Exception:
-        return None
-
-
-def _run_alone(one: Preparation, check: bool) -> Restoration | Exception:
-    try:
-        return one.run(check=check)
+        return run()
     except Exception as error:
         return error
 
@@ -84,7 +81,10 @@ def _find_kind(one: Preparation) -> Hashable | None:
         return None
     if type(problem.operator) not in _OPERATORS or _draws(one):
         return None
-    options = {name: _digest(value) if isinstance(value, Tensor) else value for name, value in one.posed.options.items()}
+    options = {
+        name: hashlib.sha256(value.cpu().numpy().tobytes()).hexdigest() if isinstance(value, Tensor) else value
+        for name, value in one.posed.options.items()
+    }
     settings = {name: value for name, value in one.plan.settings.items() if name not in _GRID}
     words = {"task": one.task, "options": options, "settings": settings, "window": str(one.posed.window)}
     sizes = (type(problem.operator), problem.image_shape, tuple(problem.y.shape[1:]), problem.noise_free)
@@ -97,10 +97,6 @@ def _draws(one: Preparation) -> bool:
     if plan.estimator is None:
         return False
     return isinstance(make_estimator(plan.estimator, one.sampler.prior, plan.settings["probes"]), Hutchinson)
-
-
-def _digest(table: Tensor) -> str:
-    return hashlib.sha256(table.detach().cpu().contiguous().numpy().tobytes()).hexdigest()
 
 
 def run_together(ready: Sequence[Preparation], check: bool = True) -> list[Restoration]:
@@ -126,7 +122,7 @@ def run_together(ready: Sequence[Preparation], check: bool = True) -> list[Resto
         result, maps = add_errors(prior, problem, result, watch)
     share = (time.perf_counter() - begin) / len(ready)
     return [
-        one.finish(_take_row(result, row, alone, one), _take_map(maps, row), time.perf_counter() - share, check)
+        one.finish(_take_row(result, row, alone, one), maps[row] if maps else None, time.perf_counter() - share, check)
         for row, one in enumerate(ready)
     ]
 
@@ -146,7 +142,3 @@ def _take_row(result: Result, row: int, name: int, one: Preparation) -> Result:
         ledger=Ledger({name: result.ledger.rows[row]}),
         settings={**one.plan.settings, "seed": result.seed, "ids": [name]},
     )
-
-
-def _take_map(maps: Sequence[ErrorMap], row: int) -> ErrorMap | None:
-    return maps[row] if maps else None

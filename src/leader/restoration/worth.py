@@ -22,7 +22,7 @@ WEAK = 0.025
 """Standard deviation, for [0, 1] images, above which noise is always removed: it is visible, and seldom texture."""
 GAINED = 0.89
 """Share of the noise below which the expected error must lie: an answer that is better than the picture by 1 dB. Clean
-textures that look noisy have 0.89 to 4 of it (`benchmarks/weak_noise.py`).
+textures that look noisy have 0.89 to 4 of it (docs/lab/weak-noise.md).
 """
 
 

@@ -16,6 +16,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,7 +33,7 @@ from leader.priors.base import Prior
 from leader.priors.loading import load_prior
 from leader.progress import format_duration
 from leader.train import pruning, tables, trust_fit, trust_runs, variance
-from leader.train.calibrate import central_crops
+from leader.train.data import central_crops
 from leader.train.defaults import FEWEST_RUNS, SEED, TRUST_RUNS
 from leader.trust import calibration, referee
 
@@ -127,24 +128,18 @@ def list_companions(prior: Prior) -> dict[str, bool]:
     if home is None:
         return {"variance": prior.source is not None, "spectrum": prior.spectrum is not None}
     judge = referee.beside(home)
-    files = {
-        "spectrum": spectrum.spectrum_file(home),
-        "precision": mixed.rounding_file(home),
-        "SATP's eta": stored_file(home),
-    }
+    files = {"spectrum": spectrum.spectrum_file(home), "precision": mixed.rounding_file(home), "SATP's eta": stored_file(home)}
     files |= {"referee": judge, "factors": calibration.beside(judge)}
     return {"variance": prior.source is not None, **{name: file.is_file() for name, file in files.items()}}
 
 
 def _shortest_side(file: Path) -> int:
-    try:
-        with Image.open(file) as picture:
-            return min(picture.size)
-    except (OSError, ValueError, Image.DecompressionBombError):
-        return 0
+    with suppress(OSError, ValueError, Image.DecompressionBombError), Image.open(file) as picture:
+        return min(picture.size)
+    return 0
 
 
-def adapt(plan: Adaptation, workers: Callable[[], Engine | None], say: Say, again: bool = False) -> dict[str, float]:
+def adapt(plan: Adaptation, workers: Callable[[], Engine | None], say: Say, again: bool) -> dict[str, float]:
     """Fits the missing parts; returns the seconds of each step. `again` discards earlier work."""
     state = _State.open(plan, again, say)
     parts = {step: seconds for step, seconds in plan.predict_seconds().items() if step not in state.done}
@@ -181,18 +176,18 @@ class _State:
     def open(cls, plan: Adaptation, again: bool, say: Say) -> _State:
         files = [*plan.fitting, *plan.held_out]
         belongs = [f"seed {plan.seed}", *(f"{file.name}:{file.stat().st_size}:{file.stat().st_mtime_ns}" for file in files)]
-        state = cls(plan.store / "steps.json", belongs, {})
+        file, done = plan.store / "steps.json", {}
         try:
-            content = {} if again else json.loads(state.file.read_text(encoding="utf-8"))
+            content = {} if again else json.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError):  # none yet, or damaged: start over
             content = {}
         if isinstance(content, dict) and content.get("belongs") == belongs:
-            state.done = dict(content["done"])
+            done = dict(content["done"])
         elif plan.store.exists():
             say("Earlier work with other pictures or another seed is discarded." if content else "Everything is fitted again.")
             shutil.rmtree(plan.store)
         plan.store.mkdir(parents=True, exist_ok=True)
-        return state
+        return cls(file, belongs, done)
 
     def finish(self, step: str, seconds: float) -> None:
         self.done[step] = seconds

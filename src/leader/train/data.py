@@ -47,7 +47,35 @@ def crop_centre(picture: Image.Image, size: int) -> Tensor | None:
     top, left = (pixels.shape[0] - size) // 2, (pixels.shape[1] - size) // 2
     if min(top, left) < 0:
         return None
-    return torch.from_numpy(pixels[top : top + size, left : left + size].copy()).permute(2, 0, 1).float() / 255
+    return to_tensor(pixels[top : top + size, left : left + size])
+
+
+def to_tensor(pixels: Bytes) -> Tensor:
+    """[H, W, 3] bytes as a tensor [3, H, W] in [0, 1]."""
+    return torch.from_numpy(pixels.copy()).permute(2, 0, 1).float() / 255
+
+
+def central_crops(images: Images, size: int = 256, half: bool = True) -> Tensor:
+    """Central crops [N, 3, size, size] in [0, 1] of pictures, with `half` at half their size where that is large enough."""
+    found = []
+    for picture in (decode(path) for path in list_images(images)):
+        small = crop_centre(halved(picture), size) if half else None
+        found.append(crop_centre(picture, size) if small is None else small)
+    return _stack_crops(found, size)
+
+
+def crops_of_both_sizes(images: Images, size: int = 256) -> Tensor:
+    """Central crops of pictures at half and at full size, if they are large enough."""
+    files = list_images(images)
+    small = [crop_centre(halved(decode(path)), size) for path in files]
+    return _stack_crops([*small, *(crop_centre(decode(path), size) for path in files)], size)
+
+
+def _stack_crops(crops: Sequence[Tensor | None], size: int) -> Tensor:
+    large = [crop for crop in crops if crop is not None]
+    if not large:
+        raise LeaderError(f"None of the pictures is {size} pixels high and wide: give larger ones.")
+    return torch.stack(large)
 
 
 @dataclass(frozen=True)
@@ -71,18 +99,13 @@ class Photographs:
 def open_photographs(folder: Path, cache: Path) -> dict[str, Photographs]:
     """The folder's pictures at "full" and "half" size, decoded into `cache` unless already there."""
     files = list_pictures(folder)
-    names = [_describe_file(path) for path in files]
+    # a file's identity changes if it is replaced, even by one of equal name and size
+    names = [f"{path.name}:{path.stat().st_size}:{path.stat().st_mtime_ns}" for path in files]
     index_file = cache / "index.json"
     if not index_file.exists() or json.loads(index_file.read_text())["names"] != names:
         _decode_all(files, names, cache)
     index = json.loads(index_file.read_text())
     return {scale: _open(cache / f"{scale}.npy", index[scale]) for scale in ("full", "half")}
-
-
-def _describe_file(path: Path) -> str:
-    """The identity of a file in the cache; it changes if the file is replaced, even by one of equal name and size."""
-    status = path.stat()
-    return f"{path.name}:{status.st_size}:{status.st_mtime_ns}"
 
 
 def _decode_all(files: list[Path], names: list[str], cache: Path) -> None:
@@ -103,20 +126,13 @@ def _open(path: Path, shapes: list[list[int]]) -> Photographs:
     return Photographs(np.load(path, mmap_mode="r"), [(h, w) for h, w in shapes], starts)
 
 
-@dataclass(frozen=True)
-class CropRules:
-    """How crops are drawn: the share from full-size pictures, and the handling of flat ones."""
-
-    full_share: float = 0.45
-    flat_kept: float = 0.15
-    flat_std: float = 0.03
-    attempts: int = 20
+FULL_SHARE = 0.45
+"""Share of the crops from pictures at full size."""
+FLAT_STD, FLAT_KEPT, ATTEMPTS = 0.03, 0.15, 20
+"""Crops below this standard deviation count as flat; share of them that is kept; how often others are drawn instead."""
 
 
-DEFAULT_RULES = CropRules()
-
-
-def draw_crop(rng: np.random.Generator, photos: dict[str, Photographs], size: int, rules: CropRules = DEFAULT_RULES) -> Tensor:
+def draw_crop(rng: np.random.Generator, photos: dict[str, Photographs], size: int) -> Tensor:
     """A random square crop [3, size, size] in [0, 1] of a picture that is large enough, flipped and turned.
 
     Flat crops are mostly drawn again.
@@ -124,23 +140,21 @@ def draw_crop(rng: np.random.Generator, photos: dict[str, Photographs], size: in
     large = [index for index, shape in enumerate(photos["full"].shapes) if min(shape) >= size]
     if not large:
         raise LeaderError(f"No picture of the training folder has {size} pixels on both sides: give larger pictures.")
-    for _ in range(rules.attempts):
-        piece = _random_piece(rng, photos, large, size, rules)
-        flat = float(piece[::2, ::2].astype(np.float32).std(axis=(0, 1)).mean()) / 255 < rules.flat_std
-        if not flat or rng.random() < rules.flat_kept:
+    for _ in range(ATTEMPTS):
+        piece = _random_piece(rng, photos, large, size)
+        flat = float(piece[::2, ::2].astype(np.float32).std(axis=(0, 1)).mean()) / 255 < FLAT_STD
+        if not flat or rng.random() < FLAT_KEPT:
             break
     piece = np.rot90(piece, int(rng.integers(4)))
     if rng.random() < 0.5:
         piece = piece[:, ::-1]
-    return torch.from_numpy(piece.copy()).permute(2, 0, 1).float() / 255
+    return to_tensor(piece)
 
 
-def _random_piece(
-    rng: np.random.Generator, photos: dict[str, Photographs], large: list[int], size: int, rules: CropRules
-) -> Bytes:
+def _random_piece(rng: np.random.Generator, photos: dict[str, Photographs], large: list[int], size: int) -> Bytes:
     """A square of one of the pictures numbered `large`, at half size if that is large enough too."""
     index = large[int(rng.integers(len(large)))]
-    photo = photos["full" if rng.random() < rules.full_share else "half"][index]
+    photo = photos["full" if rng.random() < FULL_SHARE else "half"][index]
     if min(photo.shape[:2]) < size:
         photo = photos["full"][index]
     height, width = photo.shape[:2]

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from leader.priors.coarse_gaussian import OPPONENT, CoarseGaussian, dct_matrix, frequencies
 from leader.priors.pyramid_net import expand, halve
@@ -20,7 +21,10 @@ def fit_coarse_gaussian(images: Path, cache: Path, crops: int = 600, size: int =
     photos = open_photographs(images, cache)
     rng = np.random.default_rng(seed)
     largest = max(4, min(min(shape) for shape in photos["full"].shapes) // size)
-    level_images = torch.stack([_level_image(rng, photos, size, int(rng.integers(4, largest + 1))) for _ in range(crops)])
+    blocks = (
+        (block, draw_crop(rng, photos, size * block)) for block in (int(rng.integers(4, largest + 1)) for _ in range(crops))
+    )
+    level_images = torch.stack([F.avg_pool2d(crop[None].double(), block)[0] for block, crop in blocks])
     mean = level_images.mean((0, 2, 3))
     components = torch.einsum("oc,bchw->bohw", OPPONENT, level_images - mean.view(1, 3, 1, 1))
     matrix = dct_matrix(size)
@@ -34,10 +38,6 @@ def fit_coarse_gaussian(images: Path, cache: Path, crops: int = 600, size: int =
         power=tuple(values[2] for values in fitted),
         detail=_detail(rng, photos, max(8, crops // 10)),
     )
-
-
-def _level_image(rng: np.random.Generator, photos: dict[str, Photographs], size: int, block: int) -> Tensor:
-    return torch.nn.functional.avg_pool2d(draw_crop(rng, photos, size * block)[None].double(), block)[0]
 
 
 def _fit_spectrum(power: Tensor) -> tuple[float, float, float]:

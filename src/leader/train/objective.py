@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -82,16 +83,14 @@ def draw_examples(
         sigma = low + float(place) * (task.sigma_high - low)
         guides = 0 if expert else max(1, guide_levels(sigma, net.config)) if net.config.cascade else 0
         groups.setdefault(guides, []).append((full, clean, sigma, level))
-    noise = torch.Generator().manual_seed(int(rng.integers(2**62)))
-    return [_stack(members, guides, noise) for guides, members in sorted(groups.items())]
-
-
-def _stack(members: list[tuple[Tensor, Tensor, float, int]], guides: int, noise: torch.Generator) -> Examples:
-    clean = torch.stack([member[1] for member in members])
-    sigma = torch.tensor([member[2] for member in members])
-    noisy = clean + sigma.view(-1, 1, 1, 1) * torch.randn(clean.shape, generator=noise)
-    level = torch.tensor([float(member[3]) for member in members])
-    return Examples(noisy, clean, [member[0] for member in members], sigma, level, guides)
+    noise, found = torch.Generator().manual_seed(int(rng.integers(2**62))), []
+    for guides, members in sorted(groups.items()):
+        columns: Any = zip(*members)
+        crops, cleans, sigmas, levels = columns
+        clean, noise_levels = torch.stack(cleans), torch.tensor(sigmas)
+        noisy = clean + noise_levels.view(-1, 1, 1, 1) * torch.randn(clean.shape, generator=noise)
+        found.append(Examples(noisy, clean, list(crops), noise_levels, torch.tensor(levels).float(), guides))
+    return found
 
 
 def loss(net: PyramidNet, examples: Examples, device: torch.device) -> tuple[Tensor, dict[str, float]]:

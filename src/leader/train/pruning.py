@@ -73,7 +73,6 @@ def curves(
     prior: Prior,
     clean: Tensor,
     estimator: str | Estimator = "auto",
-    method: str = "ddnm",
     say: Callable[[str], None] | None = None,
     steps: int = STEPS,
 ) -> list[Curve]:
@@ -84,7 +83,7 @@ def curves(
     enlarge: LinearOperator = BicubicSR(shape, 4)
     tasks = [(enlarge, 0.0), (enlarge, 0.05), (SeparableBlur(shape, paper_gaussian_taps()), 0.05)]
     reader = SATP(budget=0.0)  # never jumps, but estimates Sigma as with pruning
-    sampler = Sampler(prior, method, [reader], steps, estimator=estimator)
+    sampler = Sampler(prior, "ddnm", [reader], steps, estimator=estimator)
     found = []
     for number, (operator, sigma) in enumerate(tasks, 1):
         y = operator.A(clean)
@@ -122,15 +121,12 @@ def calibrate_eta(recorded: Sequence[Curve], candidates: Sequence[float] = CANDI
     """The eta whose calls miss the ranges least; ties go to the one nearest to their centres."""
     if not recorded:
         raise LeaderError("There is no curve of U_t to calibrate SATP with: give at least one picture.")
-    best, least = None, (float("inf"), float("inf"))
+    tried = []
     for eta in candidates:
         means = {
             budget: sum(calls(curve, SATP(budget=budget, eta=eta)) for curve in recorded) / len(recorded) for budget in RANGES
         }
         miss = sum(outside(mean, RANGES[budget]) for budget, mean in means.items())
         middle = sum(abs(mean - sum(RANGES[budget]) / 2) for budget, mean in means.items())
-        if (miss, middle) < least:
-            best, least = Calibrated(eta, means), (miss, middle)
-    if best is None:
-        raise LeaderError("There is no eta to choose from: give at least one candidate.")
-    return best
+        tried.append((miss, middle, Calibrated(eta, means)))
+    return min(tried, key=lambda item: item[:2])[2]

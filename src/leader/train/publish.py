@@ -1,4 +1,4 @@
-"""Converts a training state to the pair of published files: float16 weights and their settings."""
+"""Converts a training state to the pair of published files: float16 weights, and their settings with a calibrated variance."""
 
 from __future__ import annotations
 
@@ -7,23 +7,61 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
+import torch
+from torch import Tensor
+
 from leader.errors import LeaderError
 from leader.priors import mixed
 from leader.priors.coarse_gaussian import CoarseGaussian
 from leader.priors.int8 import is_exact, load_int8
-from leader.priors.pyramid import PyramidPrior
+from leader.priors.pyramid import PyramidPrior, VarianceScale
 from leader.priors.pyramid_net import PyramidNet
 from leader.priors.spectrum import spectrum_file
-from leader.train.calibrate import central_crops, crops_of_both_sizes, fit_scale
-from leader.train.data import Images
+from leader.train.data import Images, central_crops, crops_of_both_sizes
 from leader.train.fit_gaussian import fit_coarse_gaussian
 from leader.train.int8 import SIDE, fit_int8, save_int8
 from leader.train.run import save_weights
-from leader.train.spectrum import fit_spectrum
-from leader.train.tables import fit_rounding
+from leader.train.tables import fit_rounding, fit_spectrum
 
 SPECTRUM_SIDE, SPECTRUM_CROPS = 128, 24
 SCHEDULE = {"type": "linear", "beta_start": 1e-4, "beta_end": 2e-2, "steps": 1000}
+NODES = tuple(float(value) / 255 for value in (*np.geomspace(3, 533.5, 10), 950, 1700, 3000, 8000, 20000))
+"""Noise levels at which the factor is fitted; log-linear between, constant beyond."""
+
+
+@torch.no_grad()
+def error_and_variance(prior: PyramidPrior, clean: Tensor, sigma: float, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Squared errors of clamped estimates and predicted variances [N, 3, H, W], in [0, 1] units."""
+    generator = torch.Generator().manual_seed(seed)
+    errors, variances = [], []
+    for image in torch.split(clean, 1):
+        noisy = image + sigma * torch.randn(image.shape, generator=generator)
+        estimate, variance = prior.denoise(noisy, sigma)
+        errors.append((estimate.clamp(0, 1) - image).square())
+        variances.append(variance)
+    return torch.cat(errors), torch.cat(variances)
+
+
+def fit_scale(
+    prior: PyramidPrior,
+    clean: Tensor,
+    nodes: tuple[float, ...] = NODES,
+    say: Callable[[str], None] | None = None,
+) -> VarianceScale:
+    """Factors that make mean squared error and mean variance agree at each node, in addition to the current ones.
+
+    clean: held-out crops. At the highest noise levels little more than brightness and layout remains of a picture, a few
+    numbers each: there a few dozen crops determine a factor to about 20 % at best. `say` is called with every factor as it is
+    found.
+    """
+    factors = []
+    for index, sigma in enumerate(nodes):
+        error, variance = error_and_variance(prior, clean, sigma, seed=index)
+        factors.append(float(error.mean() / variance.mean()) * prior.scale.at(sigma))
+        if say is not None:
+            say(f"noise {255 * sigma:7.1f} of 255 ({index + 1} of {len(nodes)}): variance times {factors[-1]:.3f}")
+    return VarianceScale(nodes, tuple(factors))
 
 
 def publish(

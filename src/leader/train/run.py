@@ -1,4 +1,4 @@
-"""The training run of the embedded prior: a loop that can stop at any time and continue exactly where it was."""
+"""The training run of the embedded prior: a loop that can stop at any time and continue exactly where it was, and its log."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import importlib.util
 import json
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -15,38 +16,27 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from leader.errors import LeaderError, unknown_name
+from leader.errors import LeaderError
 from leader.files import claim, replacing
 from leader.pictures import list_pictures
+from leader.priors.json_files import check_keys, check_number, check_whole
 from leader.priors.loading import device_named
 from leader.priors.pyramid import embedded_file
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, plan
-from leader.priors.tensor_files import read_checkpoint
+from leader.priors.tensor_files import check_weights, read_checkpoint, read_safetensors
 from leader.train import defaults
-from leader.train.data import Photographs, crop_centre, decode, halved, open_photographs
-from leader.train.initial import initialise, load_ffdnet, load_pyramid
-from leader.train.log import plot_log
+from leader.train.data import Photographs, central_crops, open_photographs
 from leader.train.objective import Task, draw_examples, fit_task, loss
 
 SIGMAS = (10, 25, 50, 75, 100, 149, 200, 255, 400, 600)
-
-
-def validation_crops(folder: Path, count: int = 16, size: int = 128) -> Tensor:
-    """Central crops [count, 3, size, size] in [0, 1] of the first pictures, halved if they are large enough."""
-    crops = []
-    for path in list_pictures(folder)[:count]:
-        picture = decode(path)
-        crop = crop_centre(halved(picture) if min(picture.size) >= 2 * size else picture, size)
-        if crop is None:
-            raise LeaderError(f"{path} is smaller than {size} x {size} pixels: give larger pictures to validate with.")
-        crops.append(crop)
-    return torch.stack(crops)
+VALIDATION = 16
+"""Pictures to validate with, at most."""
 
 
 @torch.no_grad()
-def validate(net: PyramidNet, clean: Tensor, sigmas: tuple[float, ...] = SIGMAS, seed: int = 0) -> dict[str, list[float]]:
+def validate(net: PyramidNet, clean: Tensor, sigmas: tuple[float, ...] = SIGMAS) -> dict[str, list[float]]:
     """Mean PSNR [dB] and squared error over predicted variance per noise level (of 255); fixed noise."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     table: dict[str, list[float]] = {"sigma": list(sigmas), "psnr": [], "ratio": []}
     device = next(net.parameters()).device
     for value in sigmas:
@@ -107,20 +97,16 @@ class TrainConfig:
     compile: bool = False
 
     def __post_init__(self) -> None:
-        for part in self.parts:
-            if part not in defaults.PARTS:
-                raise unknown_name("part of the network", part, defaults.PARTS)
+        check_keys(self.parts, defaults.PARTS, "part of the network")
         if not self.parts:
             raise LeaderError(f"Nothing to train: name some of {', '.join(defaults.PARTS)}.")
         if not self.seconds > 0 or self.steps < 1:
             raise LeaderError(
                 f"Training needs a time above 0 and at least one step; found {self.seconds} s, {self.steps} steps."
             )
-        if self.seed < 0:
-            raise LeaderError(f"The seed must be at least 0; found {self.seed}.")
+        check_whole(self.seed, "The seed", 0, 2**63)
         for name in ("rate", "expert_rate", "share_rate"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise LeaderError(f"The {name.replace('_', ' ')} must lie between 0 and 1; found {getattr(self, name)}.")
+            check_number(getattr(self, name), f"The {name.replace('_', ' ')}", 0, 1)
 
 
 class Trainer:
@@ -226,6 +212,50 @@ class Trainer:
         return True
 
 
+def body_from_ffdnet(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """FFDNet colour (Zhang, Zuo, Zhang 2018) numbers its convolutions 0, 2, ...: use `Body`'s names."""
+    numbers = sorted({int(name.split(".")[1]) for name in state})
+    names = [f"convs.{index}" for index in range(len(numbers) - 1)] + ["out"]
+    return {
+        f"{name}.{kind}": state[f"model.{number}.{kind}"].float()
+        for name, number in zip(names, numbers, strict=True)
+        for kind in ("weight", "bias")
+    }
+
+
+def load_ffdnet(path: Path) -> dict[str, Tensor]:
+    """A body's tensors from FFDNet's colour checkpoint (a tensor-only pickle)."""
+    try:
+        return body_from_ffdnet(read_checkpoint(path))
+    except (LookupError, ValueError, AttributeError, TypeError) as error:
+        raise LeaderError(f"{path} does not hold FFDNet's colour weights: give the path of ffdnet_color.pth.") from error
+
+
+def load_pyramid(path: Path) -> dict[str, Tensor]:
+    """The tensors of a pyramid's weights, in float32."""
+    if path.suffix != ".safetensors":
+        raise LeaderError(f"{path} is not a .safetensors file: give the weights of a pyramid prior.")
+    tensors, _ = read_safetensors(path)
+    check_weights(tensors, path)
+    return {name: tensor.float() for name, tensor in tensors.items()}
+
+
+def initialise(net: PyramidNet, pyramid: Mapping[str, Tensor], ffdnet: Mapping[str, Tensor] | None) -> None:
+    """Starts from a pyramid's weights or, if there are none, from FFDNet's.
+
+    A pyramid without an expert gets FFDNet as its expert, or else its main body.
+    """
+    known = net.state_dict()
+    fitting = {name: tensor for name, tensor in pyramid.items() if name in known and tensor.shape == known[name].shape}
+    if pyramid and not any(name.startswith("main.convs") for name in fitting):
+        raise LeaderError("The weights to start from are not those of a pyramid of this shape: give others, or 'scratch'.")
+    net.load_state_dict({**known, **fitting})
+    if not pyramid and ffdnet is not None:
+        net.main.load_state_dict({**net.main.state_dict(), **ffdnet})
+    if net.expert is not None and not any(name.startswith("expert.") for name in fitting):
+        net.expert.load_state_dict({**net.main.state_dict(), **(ffdnet or {})})
+
+
 def group_parameters(net: PyramidNet) -> dict[str, list[nn.Parameter]]:
     """The network's parameters by trainable part: main, main_head, expert, expert_head, share."""
     groups: dict[str, list[nn.Parameter]] = {}
@@ -270,12 +300,11 @@ def train(config: TrainConfig, say: Callable[[dict[str, Any]], None] | None = No
         claim(log.fileno(), config.state)  # two runs in one folder would overwrite each other's checkpoints
         photos = open_photographs(config.images, config.state / "cache")
         config = replace(config, main=fit_task(config.main, photos), expert=fit_task(config.expert, photos))
-        held_out = None if config.validation is None else validation_crops(config.validation)
+        held_out = None if config.validation is None else central_crops(list_pictures(config.validation)[:VALIDATION], 128)
         trainer = Trainer(config)
         resumed = trainer.resume()
         if config.compile:
-            for body in {trainer.net.body(guides) for guides in (0, 1)}:
-                body.compile()
+            trainer.net.compile()
 
         def write(kind: str, **values: Any) -> None:
             record = {"kind": kind, "step": trainer.step, "seconds": round(trainer.elapsed, 1), **values}
@@ -284,7 +313,8 @@ def train(config: TrainConfig, say: Callable[[dict[str, Any]], None] | None = No
             if say is not None:
                 say(record)
 
-        write("resume" if resumed else "start", settings=_make_plain(asdict(config)))
+        settings = json.dumps(asdict(config), default=lambda path: path.name)
+        write("resume" if resumed else "start", settings=json.loads(settings, parse_constant=lambda infinite: None))
         if held_out is not None:
             write("validation", **validate(trainer.average, held_out))
         _loop(trainer, photos, held_out, write)
@@ -299,7 +329,7 @@ def _loop(trainer: Trainer, photos: dict[str, Photographs], held_out: Tensor | N
         began = time.monotonic()
         recent.append(trainer.advance(photos))
         if trainer.step % config.log_every == 0:
-            write("train", **_average_records(recent))
+            write("train", **{key: sum(row[key] for row in recent) / len(recent) for key in recent[0]})
             recent.clear()
         if held_out is not None and trainer.elapsed - checked > config.validation_seconds:
             checked = trainer.elapsed
@@ -308,29 +338,50 @@ def _loop(trainer: Trainer, photos: dict[str, Photographs], held_out: Tensor | N
         if trainer.elapsed - saved > config.checkpoint_seconds:
             saved = trainer.elapsed
             trainer.save()
-            _draw(config.state)
+            plot_log(config.state)
     trainer.save()
     if held_out is not None:
         write("validation", **validate(trainer.average, held_out))
     write("end")
-    _draw(config.state)
+    plot_log(config.state)
 
 
-def _draw(state: Path) -> None:
-    """Plots the log if matplotlib is installed."""
-    if importlib.util.find_spec("matplotlib") is not None:
-        plot_log(state, state / "log.png")
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """All records of a log; steps repeated by a resumed run appear once, as they ran last."""
+    records: list[dict[str, Any]] = []
+    for line in path.read_text().splitlines():
+        record: dict[str, Any] = json.loads(line)
+        if record["kind"] == "resume":
+            records = [earlier for earlier in records if earlier["step"] <= record["step"]]
+        records.append(record)
+    return records
 
 
-def _average_records(records: Iterable[dict[str, float]]) -> dict[str, float]:
-    rows = list(records)
-    return {key: sum(row[key] for row in rows) / len(rows) for key in rows[0]}
+def plot_log(state: Path) -> None:
+    """Draws a run's losses, validation PSNR against the start, and calibration to log.png, if matplotlib is installed."""
+    if importlib.util.find_spec("matplotlib") is None:
+        return
+    from matplotlib.figure import Figure
 
-
-def _make_plain(values: Any) -> Any:
-    """Settings as JSON values."""
-    if isinstance(values, dict):
-        return {key: _make_plain(value) for key, value in values.items()}
-    if isinstance(values, Path):
-        return values.name
-    return None if isinstance(values, float) and math.isinf(values) else values
+    records = read_log(state / "log.jsonl")
+    training = [record for record in records if record["kind"] == "train"]
+    checks = [record for record in records if record["kind"] == "validation"]
+    figure = Figure(figsize=(12, 3.6), layout="constrained")
+    losses, psnr, ratio = figure.subplots(1, 3)
+    for body in ("main", "expert"):
+        points = [(r["step"], r[f"{body}_denoising"]) for r in training if f"{body}_denoising" in r]
+        if points:
+            smooth = list(accumulate((loss for _, loss in points), lambda before, value: 0.9 * before + 0.1 * value))
+            losses.plot([step for step, _ in points], smooth, marker=".", label=body)
+    losses.set(title="denoising loss (smoothed)", xlabel="step")
+    for index, sigma in enumerate(checks[0]["sigma"] if checks else []):
+        steps = [check["step"] for check in checks]
+        psnr.plot(steps, [c["psnr"][index] - checks[0]["psnr"][index] for c in checks], label=f"{sigma:g}")
+        ratio.plot(steps, [c["ratio"][index] for c in checks], label=f"{sigma:g}")
+    psnr.set(title="validation PSNR by noise (of 255), change in dB", xlabel="step")
+    ratio.axhspan(0.8, 1.25, alpha=0.15)
+    ratio.set(title="squared error / predicted variance", xlabel="step")
+    for axis in (losses, psnr, ratio):
+        if axis.lines:
+            axis.legend(fontsize="x-small", ncols=2)
+    figure.savefig(state / "log.png", dpi=120)

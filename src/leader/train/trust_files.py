@@ -7,19 +7,20 @@ map must describe the errors of such runs, which differ from those of y = A x + 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from PIL import Image, ImageDraw
 from torch import Tensor
 
-from leader.errors import LeaderError
 from leader.pictures import Picture
 from leader.priors.base import Prior
 from leader.restoration.degrade import degrade
 from leader.restoration.restore import Preparation, prepare
-from leader.trust.error_map import is_in_metric
-from leader.trust.evidence import Evidence, Watch, gather
+
+if TYPE_CHECKING:
+    from leader.train.trust_runs import RunCase
 
 SCRATCHES = 5
 """Missing lines, two pixels wide, in a picture to be inpainted."""
@@ -40,45 +41,27 @@ def draw_options(task: str, rng: np.random.Generator, side: int) -> dict[str, An
     return {}
 
 
-def degrade_picture(
-    picture: Tensor, task: str, noise: float, seed: int, options: Mapping[str, Any], jpeg: int | None
-) -> Picture:
+def degrade_picture(picture: Tensor, case: RunCase, jpeg: int | None) -> Picture:
     """A picture [3, H, W] in [0, 1] as a file of 8 bits: degraded by a task, noisy, compressed with the quality `jpeg`."""
-    chosen = _add_mask(options, picture.shape[-1])
-    found = degrade(picture, task, sigma=noise, seed=seed, **chosen).picture
-    rounded = found.with_pixels((np.round(255 * found.pixels) / 255).astype(np.float32)) if task != "jpeg" else found
-    return rounded if jpeg is None else degrade(rounded, "jpeg", quality=jpeg).picture
+    chosen = _add_mask(case.options, picture.shape[-1])
+    found = degrade(picture, case.task, sigma=case.noise, seed=case.seed, **chosen).picture
+    if case.task != "jpeg":
+        found = found.with_pixels((np.round(255 * found.pixels) / 255).astype(np.float32))
+    return found if jpeg is None else degrade(found, "jpeg", quality=jpeg).picture
 
 
-def restore_file(
-    prior: Prior, given: Picture, task: str, noise: float | None, seed: int, name: int, look: str, options: Mapping[str, Any]
-) -> tuple[Evidence, Preparation, bool]:
-    """The evidence of a restoration of quality standard, what was run, and whether its data step was in the metric of Sigma;
-    noise None is estimated. Where the path is the mean of several runs, this is one of them.
-    """
-    chosen = {} if task == "jpeg" else _add_mask(options, given.pixels.shape[1])
-    ready = prepare(given, task, sigma=noise, look=look, prior=prior, seed=seed, ids=name, **chosen)
-    watch = Watch(prior.schedule)
-    result = ready.sampler.run(ready.problem, ready.seed, ids=[name], plan=ready.plan, on_step=watch)
-    evidence = gather(prior, ready.problem, result.images, watch, name)
-    if evidence is None:
-        raise LeaderError(f"The prior '{prior.name}' estimated no Sigma, which its referee needs; choose an estimator.")
-    return evidence, ready, is_in_metric(result)
+def prepare_file(prior: Prior, given: Picture, case: RunCase, noise: float | None, name: int) -> Preparation:
+    """A restoration of quality standard; noise None is estimated. Where the path is the mean of several runs, this is one."""
+    chosen = {} if case.task == "jpeg" else _add_mask(case.options, given.pixels.shape[1])
+    return prepare(given, case.task, sigma=noise, look=case.look, prior=prior, seed=case.seed, ids=name, **chosen)
 
 
 def _add_mask(options: Mapping[str, Any], side: int) -> dict[str, Any]:
     """The options of a task; missing lines become a mask, white where the picture is known."""
     chosen = dict(options)
-    ends = chosen.pop("ends", None)
-    if ends is not None:
-        chosen["mask"] = _draw_mask(ends, side)
+    if "ends" in chosen:
+        image = Image.new("L", (side, side), 255)
+        for line in chosen.pop("ends"):
+            ImageDraw.Draw(image).line([tuple(point) for point in line], fill=0, width=2)
+        chosen["mask"] = torch.from_numpy(np.array(image) > 0).float()
     return chosen
-
-
-def _draw_mask(ends: list[list[list[int]]], side: int) -> Tensor:
-    from PIL import Image, ImageDraw
-
-    image = Image.new("L", (side, side), 255)
-    for line in ends:
-        ImageDraw.Draw(image).line([tuple(point) for point in line], fill=0, width=2)
-    return torch.from_numpy(np.array(image) > 0).float()

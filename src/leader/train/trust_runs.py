@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 
 from leader.engines.base import Engine, Lost
@@ -33,7 +32,7 @@ from leader.restoration.choice import Choice
 from leader.restoration.tasks import TASKS
 from leader.sampler import Sampler
 from leader.train import defaults, trust_files
-from leader.train.data import Images, decode, halved, list_images
+from leader.train.data import Images, decode, halved, list_images, to_tensor
 from leader.trust.calibration import NODES, STRONG, find_level
 from leader.trust.error_map import is_in_metric
 from leader.trust.evidence import Evidence, Watch, gather
@@ -240,39 +239,34 @@ def calibration_cases(
     The crops of a photograph take the noise levels in turn, so every level covers all photographs.
     """
     cases = []
-    for number in range(pictures * crops):
-        crop, picture = divmod(number, pictures)
-        for place, name in enumerate(families):
-            size = _cs_side(side) if name == "cs" else side
-            levels = _find_levels(name, nodes)
-            noise = levels[(picture + crop + place) % len(levels)]
-            method = methods[(picture // len(nodes) + crop // 2 + place) % len(methods)]
-            task = _find_task(name)
-            options = standard_options(name, number, size)
-            cases.append(RunCase(task, noise, picture, crop, options, method, "standard", seed=number, side=size))
+    for number, crop, picture, place, name, noise in _list_turns(pictures, crops, families, nodes):
+        size = _cs_side(side) if name == "cs" else side
+        method = methods[(picture // len(nodes) + crop // 2 + place) % len(methods)]
+        options = standard_options(name, number, size)
+        cases.append(RunCase(_find_task(name), noise, picture, crop, options, method, seed=number, side=size))
     return cases
 
 
-def _find_levels(family: str, nodes: Sequence[float]) -> Sequence[float]:
-    """The noise levels of a family: there is nothing to denoise without noise, and much where it is strong."""
-    return [*(node for node in nodes if node > 0), STRONG] if family == "denoise" else nodes
-
-
-def file_cases(
-    pictures: int, crops: int = 2, tasks: Sequence[str] = FILE_TASKS, nodes: Sequence[float] = NODES, side: int = SIDE
-) -> list[RunCase]:
-    """Every crop as a picture file of every task once, treated as by `leader.restore`, with the noise levels in turn."""
-    cases = []
+def _list_turns(
+    pictures: int, crops: int, names: Sequence[str], nodes: Sequence[float]
+) -> Iterator[tuple[int, int, int, int, str, float]]:
+    """Number, crop and picture of a crop, place and name of a family, and the noise level whose turn it is."""
     for number in range(pictures * crops):
         crop, picture = divmod(number, pictures)
-        for place, task in enumerate(tasks):
-            rng = np.random.default_rng((11, number, place))
-            levels = _find_levels(task, nodes)
-            noise = 0.0 if task == "jpeg" else levels[(picture + crop + place) % len(levels)]
-            options = trust_files.draw_options(task, rng, side)
-            told = options.get("factor", 1) > 2
-            look = LOOKS[(picture + crop // 2) % 2] if task == "jpeg" else LOOKS[0]
-            cases.append(RunCase(task, noise, picture, crop, options, look=look, seed=number, side=side, file={"given": told}))
+        for place, name in enumerate(names):
+            # there is nothing to denoise without noise, and much where it is strong
+            levels = [*(node for node in nodes if node > 0), STRONG] if name == "denoise" else nodes
+            yield number, crop, picture, place, name, 0.0 if name == "jpeg" else levels[(picture + crop + place) % len(levels)]
+
+
+def file_cases(pictures: int, crops: int = 2, tasks: Sequence[str] = FILE_TASKS, side: int = SIDE) -> list[RunCase]:
+    """Every crop as a picture file of every task once, treated as by `leader.restore`, with the noise levels in turn."""
+    cases = []
+    for number, crop, picture, place, task, noise in _list_turns(pictures, crops, tasks, NODES):
+        options = trust_files.draw_options(task, np.random.default_rng((11, number, place)), side)
+        look = LOOKS[(picture + crop // 2) % 2] if task == "jpeg" else LOOKS[0]
+        told = {"given": options.get("factor", 1) > 2}
+        cases.append(RunCase(task, noise, picture, crop, options, look=look, seed=number, side=side, file=told))
     return cases
 
 
@@ -296,7 +290,7 @@ def every_family(pictures: int, crops: int = 4, side: int = SIDE) -> list[RunCas
 
 def crop_of(images: Images, case: RunCase) -> Tensor:
     """The crop [3, S, S] in [0, 1] that a case asks for; a photograph is halved only while it stays large enough. A smaller one
-    serves JPEG whole: nothing there has a fixed size.
+    serves JPEG whole: nothing there has a fixed size. Positions follow from the crop's number, spread evenly and far apart.
     """
     path = list_images(images)[case.picture]
     picture = decode(path)
@@ -304,47 +298,37 @@ def crop_of(images: Images, case: RunCase) -> Tensor:
         if min(picture.size) >= 2 * case.side:
             picture = halved(picture)
     side = min(case.side, max(SIDE, min(picture.size))) if case.task == "jpeg" else case.side
-    return _cut_part(picture, case.crop // 2, side, path)
-
-
-def _cut_part(picture: Image.Image, number: int, side: int, path: Path) -> Tensor:
-    """A crop whose position follows from its number: positions are spread evenly and far apart."""
     pixels = np.asarray(picture)
     room = [pixels.shape[axis] - side for axis in (0, 1)]
     if min(room) < 0:
         raise LeaderError(f"{path.name} is smaller than {side} x {side} pixels: leave it out, or give larger pictures.")
     golden = [0.7548776662, 0.5698402910]
-    top, left = (int(((number + 1) * step % 1) * space) for step, space in zip(golden, room))
-    return torch.from_numpy(pixels[top : top + side, left : left + side].copy()).permute(2, 0, 1).float() / 255
+    top, left = (int(((case.crop // 2 + 1) * step % 1) * space) for step, space in zip(golden, room))
+    return to_tensor(pixels[top : top + side, left : left + side])
 
 
 def run_case(prior: Prior, case: RunCase, picture: Tensor, name: int = 0) -> KeptRun:
     """Makes one run of a picture [3, S, S] in [0, 1]; `name` determines the noise of the sampler."""
-    if case.file is not None:
-        return _run_file(prior, case, picture, name)
-    problem = Problem.simulate(picture[None], case.operator(), case.noise, case.seed)
+    truth, inside, plan = 2 * picture - 1, None, None
+    if case.file is None:
+        problem = Problem.simulate(picture[None], case.operator(), case.noise, case.seed)
+        sampler = case.sampler(prior, problem)
+    else:
+        given = trust_files.degrade_picture(picture, case, case.file.get("jpeg"))
+        ready = trust_files.prepare_file(prior, given, case, case.noise if case.file["given"] else None, name)
+        problem, sampler, plan = ready.problem, ready.sampler, ready.plan
+        if (window := ready.posed.window) is not None:
+            whole = torch.zeros(3, *problem.operator.image_shape[-2:])
+            inside = torch.zeros_like(whole[0], dtype=torch.bool)
+            window.crop(inside).fill_(True)
+            window.crop(whole).copy_(truth)
+            truth = whole
     watch = Watch(prior.schedule)
-    result = case.sampler(prior, problem).run(problem, case.seed, ids=[name], on_step=watch)
+    result = sampler.run(problem, case.seed, ids=[name], plan=plan, on_step=watch)
     evidence = gather(prior, problem, result.images, watch, name)
     if evidence is None:
         raise LeaderError(f"The prior '{prior.name}' estimated no Sigma, which its referee needs; choose an estimator.")
-    return KeptRun(vars(case), evidence, 2 * picture - 1, find_level(problem), metric=is_in_metric(result))
-
-
-def _run_file(prior: Prior, case: RunCase, picture: Tensor, name: int) -> KeptRun:
-    assert case.file is not None
-    given = trust_files.degrade_picture(picture, case.task, case.noise, case.seed, case.options, case.file.get("jpeg"))
-    level = case.noise if case.file["given"] else None
-    evidence, ready, metric = trust_files.restore_file(prior, given, case.task, level, case.seed, name, case.look, case.options)
-    window = ready.posed.window
-    truth, inside = 2 * picture - 1, None
-    if window is not None:
-        inside = torch.zeros_like(evidence.misfit, dtype=torch.bool)
-        window.crop(inside).fill_(True)
-        whole = torch.zeros_like(evidence.restored)
-        window.crop(whole).copy_(truth)
-        truth = whole
-    return KeptRun(vars(case), evidence, truth, find_level(ready.problem), inside, metric)
+    return KeptRun(vars(case), evidence, truth, find_level(problem), inside, is_in_metric(result))
 
 
 WHOLE = ("evidence_restored", "truth")
@@ -355,7 +339,10 @@ def write_run(path: Path, run: KeptRun) -> None:
     """Writes a run, with result and truth in full precision; half precision is enough for evidence."""
     evidence = {f"evidence_{k}": v for k, v in vars(run.evidence).items() if isinstance(v, Tensor)}
     maps = {**evidence, "truth": run.truth, **({} if run.inside is None else {"inside": run.inside})}
-    arrays: dict[str, Any] = {name: value.numpy(force=True) if name in WHOLE else _pack(value) for name, value in maps.items()}
+    arrays: dict[str, Any] = {
+        name: value.numpy(force=True) if name in WHOLE or value.dtype == torch.bool else value.half().numpy(force=True)
+        for name, value in maps.items()
+    }
     numbers = {"noise": run.evidence.noise, "residual": run.evidence.residual, "level": run.level, "metric": run.metric}
     header = json.dumps({"case": run.case, **numbers})
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -367,7 +354,8 @@ def read_run(path: Path) -> KeptRun:
     """Reads a run."""
     with np.load(path, allow_pickle=False) as content:
         header = json.loads(str(content["said"]))
-        arrays = {name: _unpack(torch.from_numpy(content[name])) for name in content.files if name != "said"}
+        read = {name: torch.from_numpy(content[name]) for name in content.files if name != "said"}
+    arrays = {name: value if value.dtype == torch.bool else value.float() for name, value in read.items()}
     truth, inside = arrays.pop("truth"), arrays.pop("inside", None)
     maps: dict[str, Any] = {name.removeprefix("evidence_"): value for name, value in arrays.items()}
     evidence = Evidence(**{"known": None, "given": None, **maps}, noise=header["noise"], residual=header["residual"])
@@ -383,7 +371,7 @@ def make_runs(
     workers: Engine | None = None,
     source: str = "embedded",
 ) -> Generator[Path, None, None]:
-    """Makes the runs that are missing from `store`; yields each file once it exists, in order if there are no workers.
+    """Makes the runs that are missing from `store`; yields the files that exist, then each other one once it does.
 
     workers  the engine; None: this process. Workers must have access to the pictures; the runs are stored here
     source   name or path from which workers load the prior, once each
@@ -391,19 +379,16 @@ def make_runs(
     files = [path.resolve() for path in list_images(images)]
     paths = [store / f"{number:05d}.npz" for number in range(len(cases))]
     missing = [number for number, path in enumerate(paths) if not path.exists()]
-    if workers is None:
-        for path, case in zip(paths, cases):
-            if not path.exists():
-                _keep_and_say(path, run_case(prior, case, crop_of(files, case)), len(cases), say)
-            yield path
-        return
-    yield from (path for path in paths if path.exists())
     jobs = ((cases[number], files[cases[number].picture]) for number in missing)
-    for index, run in workers.each(partial(_run_elsewhere, source), jobs):
+    yield from (path for path in paths if path.exists())
+    made = enumerate(map(partial(_run_job, prior), jobs)) if workers is None else workers.each(partial(_run_job, source), jobs)
+    for index, run in made:
         if isinstance(run, Lost):
             raise LeaderError(f"A run failed: {run.reason}.")
         path = paths[missing[index]]
-        _keep_and_say(path, run, len(cases), say)
+        write_run(path, run)
+        if say is not None and missing[index] % 20 == 0:
+            say(f"run {missing[index] + 1} of {len(cases)}")
         yield path
 
 
@@ -425,21 +410,6 @@ def _load_prior(source: str) -> Prior:
     return load_prior(source)
 
 
-def _run_elsewhere(source: str, job: tuple[RunCase, Path]) -> KeptRun:
+def _run_job(prior: Prior | str, job: tuple[RunCase, Path]) -> KeptRun:
     case, file = job
-    return run_case(_load_prior(source), case, crop_of([file], replace(case, picture=0)))
-
-
-def _keep_and_say(path: Path, run: KeptRun, count: int, say: Callable[[str], None] | None) -> None:
-    write_run(path, run)
-    if say is not None and int(path.stem) % 20 == 0:
-        say(f"run {int(path.stem) + 1} of {count}")
-
-
-def _pack(value: Tensor) -> Any:
-    array = value.cpu().numpy()
-    return array if array.dtype == bool else array.astype(np.float16)
-
-
-def _unpack(value: Tensor) -> Tensor:
-    return value if value.dtype == torch.bool else value.float()
+    return run_case(_load_prior(prior) if isinstance(prior, str) else prior, case, crop_of([file], replace(case, picture=0)))

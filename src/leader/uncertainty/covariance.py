@@ -30,7 +30,7 @@ from leader.operators.pointwise import DiagonalOperator
 from leader.priors.base import Prior
 from leader.priors.gaussian import GaussianPrior
 from leader.priors.spectrum import Spectrum
-from leader.uncertainty.dct import SHORT, dct2, fold, from_waves, idct2, low_dct2, low_idct2, pair_up, to_waves, unfold
+from leader.uncertainty.dct import SHORT, dct2, fold, from_waves, idct2, pair_up, thin_dct2, thin_idct2, to_waves, unfold
 from leader.uncertainty.tables import TableCache
 
 Map = Callable[[Tensor], Tensor]
@@ -196,14 +196,16 @@ def _solve(
         if iteration in looks and bool(energy <= limit):
             break
         along = covariance.root(direction)
-        last = iteration + 1 == iterations
-        seen = forward(along) if last else gram(along)
-        bend = length + (_dot(seen, seen) if last else _dot(along, seen)) / variance
+        if iteration + 1 == iterations:
+            seen = forward(along)
+            bend = length + _dot(seen, seen) / variance
+            change.addcmul_(along, torch.where(energy > limit, energy / bend, 0.0))
+            break
+        image = covariance.transposed(gram(along))
+        bend = length + _dot(direction, image) / variance
         step = torch.where(energy > limit, energy / bend, 0.0)
         change.addcmul_(along, step)
-        if last:
-            break
-        residual.addcmul_(direction, -step).addcmul_(covariance.transposed(seen), -step / variance)
+        residual.addcmul_(direction, -step).addcmul_(image, -step / variance)
         fresh = _dot(residual, residual)
         bent = fresh / energy.clamp_min(torch.finfo(back.dtype).tiny)
         torch.addcmul(residual, direction, bent, out=direction)
@@ -270,6 +272,8 @@ def _correlation(spectrum: Spectrum, abar: float, height: int, width: int, like:
         planes = roots[tuple(torch.tril_indices(len(roots), len(roots)))]
         if max(planes.shape[-2:]) > SHORT and matrices.shape[:2] == (height, width):
             planes = torch.stack(pair_up(planes), -1)
+        else:
+            planes = planes.mT  # thin products leave columns first
         return planes.to(like).contiguous()
 
     table = _TABLES.find((spectrum, abar, height, width, like.dtype, like.device, share), make)
@@ -284,12 +288,19 @@ def _correlation(spectrum: Spectrum, abar: float, height: int, width: int, like:
             )
 
         return waves(False)
-    rows, columns = int(table.shape[-2]), int(table.shape[-1])
-    return Covariance(
-        lambda w: low_idct2(_mix_down(table, w), height, width),
-        lambda v: _mix_up(table, low_dct2(v, rows, columns)),
-        fit=lambda white: white[..., :rows, :columns].clone(),
-    )
+    turned = table.mT
+    rows, columns = int(turned.shape[-2]), int(turned.shape[-1])
+
+    def root(w: Tensor) -> Tensor:
+        mixed = _mix_down(turned, w.permute(1, 2, 3, 0)).permute(3, 0, 1, 2)
+        return thin_idct2(mixed.flatten(1, 2), height, width).view(*w.shape[1:3], height, width)
+
+    def transposed(v: Tensor) -> Tensor:
+        thin = thin_dct2(v.flatten(0, 1), rows, columns).view(columns, *v.shape[:2], rows)
+        _mix_up(turned, thin.permute(1, 2, 3, 0))
+        return thin
+
+    return Covariance(root, transposed, fit=lambda white: white[..., :rows, :columns].permute(3, 0, 1, 2).contiguous())
 
 
 def _mix_down(table: Tensor, c: Tensor) -> Tensor:

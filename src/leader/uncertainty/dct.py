@@ -13,11 +13,12 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from leader.operators.products import multiply_last, multiply_last_to_front
 from leader.transforms import dct_matrix
 
 SHORT = 160
 """Where no side has more samples matrix products are faster."""
-MANY = 120
+MANY = 250
 """Where a matrix product takes more multiplications a pixel, on larger sides, an FFT is faster."""
 
 
@@ -97,22 +98,35 @@ def _reorder(x: Tensor, way: int) -> Tensor:
 
 def low_dct2(x: Tensor, rows: int, columns: int) -> Tensor:
     """The first `rows` x `columns` coefficients of `dct2`, by two thin matrix products, or cut out of all of them."""
-    height, width = int(x.shape[-2]), int(x.shape[-1])
-    if _is_many(rows, columns, height, width):
-        return to_waves(x)[..., :rows, :columns, 0].contiguous()
-    vertical = _matrix(height, x.dtype, x.device)[:rows]
-    return vertical @ x @ _matrix(width, x.dtype, x.device)[:columns].mT
+    thin = thin_dct2(x.flatten(0, -3), rows, columns)
+    return thin.permute(1, 2, 0).reshape(*x.shape[:-2], rows, columns)
 
 
 def low_idct2(c: Tensor, height: int, width: int) -> Tensor:
     """The image of `height` x `width` pixels whose other coefficients are zero: the transpose of `low_dct2`."""
-    rows, columns = int(c.shape[-2]), int(c.shape[-1])
+    thin = c.flatten(0, -3).permute(2, 0, 1).contiguous()
+    return thin_idct2(thin, height, width).view(*c.shape[:-2], height, width)
+
+
+def thin_dct2(x: Tensor, rows: int, columns: int) -> Tensor:
+    """`low_dct2` of images [N, H, W] in the order in which its products leave it, [columns, N, rows]."""
+    height, width = int(x.shape[-2]), int(x.shape[-1])
     if _is_many(rows, columns, height, width):
-        waves = c.new_zeros(*c.shape[:-2], height, width // 2 + 1, 2)
-        waves[..., :rows, :columns, 0] = c
+        return to_waves(x)[..., :rows, :columns, 0].permute(2, 0, 1).contiguous()
+    across = multiply_last_to_front(x, _matrix(width, x.dtype, x.device)[:columns])
+    return multiply_last(across, _matrix(height, x.dtype, x.device)[:rows])
+
+
+def thin_idct2(c: Tensor, height: int, width: int) -> Tensor:
+    """The transpose of `thin_dct2`: [columns, N, rows] -> [N, H, W]."""
+    columns, count, rows = c.shape
+    if _is_many(rows, columns, height, width):
+        waves = c.new_zeros(count, height, width // 2 + 1, 2)
+        waves[..., :rows, :columns, 0] = c.permute(1, 2, 0)
         return from_waves(waves, width)
-    vertical = _matrix(height, c.dtype, c.device)[:rows]
-    return vertical.mT @ c @ _matrix(width, c.dtype, c.device)[:columns]
+    down = multiply_last(c, _transposed(height, rows, c.dtype, c.device))
+    upright = down.view(columns, -1).mT.contiguous()  # two axes: torch copies more of them several times as slowly
+    return multiply_last(upright, _transposed(width, columns, c.dtype, c.device)).view(count, height, width)
 
 
 def _is_many(rows: int, columns: int, height: int, width: int) -> bool:
@@ -154,3 +168,9 @@ def _order(height: int, width: int, device: torch.device) -> tuple[Tensor, Tenso
 @lru_cache(maxsize=64)
 def _matrix(length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.tensor(dct_matrix(length), dtype=dtype, device=device)
+
+
+@lru_cache(maxsize=64)
+def _transposed(length: int, count: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The first `count` rows of the matrix as columns [length, count], in one piece."""
+    return _matrix(length, dtype, device)[:count].mT.contiguous()

@@ -1,4 +1,4 @@
-"""The gate in front of every route: authentication, browser identity, and what the page may load.
+"""The gate in front of every route: whose requests are answered, authentication, browser identity, what the page may load.
 
 Plain ASGI, so streams pass through unchanged.
 """
@@ -11,10 +11,10 @@ import hmac
 import re
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
-Scope = MutableMapping[str, Any]
+from leader.web.reach import Reach, Scope, judge, strip_forwarded
+
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -42,13 +42,15 @@ def client_of(cookies: Any) -> str | None:
 
 
 class Gate:
-    """Wraps an app: asks for name and password if set, gives each browser a cookie, forbids foreign addresses."""
+    """Wraps an app: answers only our own pages, asks for name and password if set, gives each browser a cookie."""
 
-    def __init__(self, app: App, auth: tuple[str, str] | None = None) -> None:
-        self._app = app
+    def __init__(self, app: App, auth: tuple[str, str] | None = None, reach: Reach | None = None) -> None:
+        self._app, self._reach = app, reach or Reach()
         self._wanted = None if auth is None else f"{auth[0]}:{auth[1]}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from starlette.requests import cookie_parser
+
         if scope["type"] == "websocket":  # not supported
             await receive()
             await send({"type": "websocket.close", "code": 1008})
@@ -56,13 +58,17 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope = strip_forwarded(scope, self._reach)
+        if (refusal := judge(scope, self._reach)) is not None:
+            await answer_text(send, *refusal)
+            return
         path, headers = scope["path"], dict(scope["headers"])
         if path != HEALTH and not self._may_enter(headers.get(b"authorization", b"")):
             extra = (b"www-authenticate", b'Basic realm="leader", charset="UTF-8"')
             await answer_text(send, 401, "This page asks for a name and a password.", extra)
             return
         fresh = None
-        if client_of(_cookies(headers.get(b"cookie", b""))) is None and path == "/":
+        if path == "/" and client_of(cookie_parser(headers.get(b"cookie", b"").decode("latin-1"))) is None:
             fresh = secrets.token_hex(16)
 
         async def mark_browser(message: Message) -> None:
@@ -84,13 +90,6 @@ class Gate:
         except binascii.Error:
             return False
         return kind.lower() == b"basic" and hmac.compare_digest(given, self._wanted)
-
-
-def _cookies(header: bytes) -> dict[str, str]:
-    try:
-        return {name: morsel.value for name, morsel in SimpleCookie(header.decode("latin-1")).items()}
-    except CookieError:
-        return {}
 
 
 async def answer_text(send: Send, status: int, text: str, *headers: tuple[bytes, bytes]) -> None:

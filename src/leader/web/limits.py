@@ -36,8 +36,7 @@ class Limits:
     kept: int = 512
 
     def __post_init__(self) -> None:
-        for name in ("upload_bytes", "pixels", "waiting", "jobs", "threads", "seconds", "keep_seconds", "kept"):
-            value = getattr(self, name)
+        for name, value in vars(self).items():
             if not value > 0:
                 raise UsageError(f"The limit '{name}' must be larger than 0; found {value}.")
 

@@ -1,28 +1,27 @@
-"""Checks the host and origin of requests: the outermost layer of the server.
+"""Checks the host and origin of requests, before anything else.
 
 Another page in the same browser could start jobs here, and a foreign host name that resolves to this machine (DNS rebinding)
 could read them. So a request is answered only if its `Host` is one of our names, rejected if its `Origin` is another page, and
 forwarding headers are honoured only if a proxy is configured.
-
-Plain ASGI, so streams pass through unchanged.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 from leader.errors import UsageError
-from leader.web.gate import App, Receive, Scope, Send, answer_text
 
+Scope = MutableMapping[str, Any]
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
 FORWARDED = (b"forwarded", b"x-forwarded-", b"x-real-ip", b"x-direct-url", b"x-original-", b"x-scheme")
 """Prefixes of the headers with which proxies describe the original request."""
-DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+DEFAULT_PORTS = {"http": 80, "https": 443}
 UNKNOWN_NAME = "This server does not answer to that name; start it with the name that visitors use."
 FOREIGN_PAGE = "This request comes from another page; open this page directly."
 
@@ -57,48 +56,28 @@ class Reach:
         return name in known
 
 
-class Doorkeeper:
-    """Wraps an app: passes requests of our own pages, and strips proxy headers unless a proxy is configured."""
+def strip_forwarded(scope: Scope, reach: Reach) -> Scope:
+    """The request without the headers of proxies, unless there is one."""
+    if reach.behind_proxy:
+        return scope
+    return {**scope, "headers": [item for item in scope["headers"] if not item[0].lower().startswith(FORWARDED)]}
 
-    def __init__(self, app: App, reach: Reach) -> None:
-        self._app, self._reach = app, reach
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
-            return
-        if not self._reach.behind_proxy:
-            scope = {**scope, "headers": [item for item in scope["headers"] if not item[0].lower().startswith(FORWARDED)]}
-        refusal = self._judge(scope)
-        if refusal is None:
-            await self._app(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": 1008, "reason": refusal[1]})
-        else:
-            await answer_text(send, *refusal)
-
-    def _judge(self, scope: Scope) -> tuple[int, str] | None:
-        """Status and message of a rejection; None if the request is allowed."""
-        server = scope.get("server")
-        own = None if server is None else str(server[0])
-        hosts = _values(scope, b"host")
-        told = _values(scope, b"x-forwarded-host")  # trusted only behind a proxy
-        if len(hosts) != 1 or not all(self._is_ours(name, own) for name in (*hosts, *told)):
-            return 421, UNKNOWN_NAME
-        visited = split_host((told or hosts)[-1])
-        origins = _values(scope, b"origin")
-        if any(_split_origin(origin) != _fill_port(visited, origin) for origin in origins):
-            return 403, FOREIGN_PAGE
-        sites = _values(scope, b"sec-fetch-site")
-        changes = scope["type"] == "websocket" or scope["method"] not in ("GET", "HEAD", "OPTIONS")
-        if changes and any(site not in ("same-origin", "none") for site in sites):
-            return 403, FOREIGN_PAGE
-        return None
-
-    def _is_ours(self, host: str, own: str | None) -> bool:
-        name = split_host(host)
-        return name is not None and self._reach.knows(name[0], own)
+def judge(scope: Scope, reach: Reach) -> tuple[int, str] | None:
+    """Status and message of a rejection; None if the request is allowed."""
+    server = scope.get("server")
+    own = None if server is None else str(server[0])
+    hosts = _values(scope, b"host")
+    told = _values(scope, b"x-forwarded-host")  # trusted only behind a proxy
+    names = [split_host(name) for name in (*hosts, *told)]
+    if len(hosts) != 1 or any(name is None or not reach.knows(name[0], own) for name in names):
+        return 421, UNKNOWN_NAME
+    if any(_split_origin(origin) != _fill_port(names[-1], origin) for origin in _values(scope, b"origin")):
+        return 403, FOREIGN_PAGE
+    changes = scope["method"] not in ("GET", "HEAD", "OPTIONS")
+    if changes and any(site not in ("same-origin", "none") for site in _values(scope, b"sec-fetch-site")):
+        return 403, FOREIGN_PAGE
+    return None
 
 
 def split_host(text: str) -> tuple[str, int | None] | None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from leader.errors import UsageError
 from leader.pictures import Picture, read_picture, write_picture
 
 
@@ -37,13 +36,10 @@ SAMPLES = {
 }
 
 
-def make_sample(name: object, path: Path) -> Sample:
+def make_sample(sample: Sample, path: Path) -> None:
     """Writes a sample as a PNG, always the same."""
     from leader.restoration.degrade import degrade
 
-    if not isinstance(name, str) or name not in SAMPLES:
-        raise UsageError(f"There is no sample '{str(name)[:40]}'; choose one of {', '.join(SAMPLES)}.")
-    sample = SAMPLES[name]
     with resources.as_file(resources.files("leader.samples") / "test" / sample.photograph) as file:
         if sample.task == "scratch":
             picture = _scratch(read_picture(file))
@@ -52,7 +48,6 @@ def make_sample(name: object, path: Path) -> Sample:
     target = path.with_suffix(".png")
     write_picture(target, picture)
     target.rename(path)
-    return sample
 
 
 def _scratch(picture: Picture) -> Picture:

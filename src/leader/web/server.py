@@ -10,7 +10,7 @@ from typing import Any
 
 from leader.errors import LeaderError
 from leader.web.limits import Limits
-from leader.web.reach import Doorkeeper, Reach
+from leader.web.reach import Reach
 
 MISSING = "The page needs the extra 'web'; install it with: pip install 'leader-ir[web]' (in a checkout: pip install '.[web]')."
 SWITCH = 0.001
@@ -48,7 +48,7 @@ def make_app(limits: Limits, auth: tuple[str, str] | None = None, reach: Reach |
                 group.cancel_scope.cancel()
         site.close()
 
-    return Doorkeeper(Gate(Starlette(lifespan=lifespan, routes=list_routes(site)), auth), reach or Reach())
+    return Gate(Starlette(lifespan=lifespan, routes=list_routes(site)), auth, reach)
 
 
 async def _sweep_forever(site: Any) -> None:

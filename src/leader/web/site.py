@@ -145,8 +145,8 @@ class Site:
         """A sample as a PNG, created on first use."""
         with self._lock:
             if name not in self._samples:
-                path = self.store.root / f"sample-{name if name in SAMPLES else 'unknown'}"
-                make_sample(name, path)
+                path = self.store.root / f"sample-{name}"
+                make_sample(SAMPLES[name], path)
                 self._samples[name] = path
             return self._samples[name]
 

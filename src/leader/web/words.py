@@ -46,29 +46,21 @@ WARNINGS = {
 RUN, DRAFT = "Restoring", "Making a draft"
 AGAIN = "Restoring again: the first result did not work, so more noise is assumed"
 """What is under way."""
-DONE = {
-    "missing": "Filled in",
-    "noisy": "Noise removed",
-    "jpeg": "JPEG blocks removed",
-    "blurred": "Sharpened",
-    "grey": "Coloured",
-    "small": "Enlarged",
-}
-FOUND = {
-    "missing": "parts of it are missing or damaged",
-    "noisy": "it is noisy",
-    "jpeg": "compression left blocks in it",
-    "blurred": "it is blurred",
-    "grey": "it has no colour",
-    "small": "it is small",
-}
-DEEDS = {
-    "missing": "these parts were filled in from what surrounds them",
-    "noisy": "its noise was measured and removed",
-    "jpeg": "detail lost to compression was restored as far as possible",
-    "blurred": "the blur was undone",
-    "grey": "typical colours of such photographs were added; they are made up",
-    "small": "it was enlarged, with detail that agrees with every pixel given",
+TOLD = {
+    "missing": (
+        "Filled in",
+        "parts of it are missing or damaged",
+        "these parts were filled in from what surrounds them",
+    ),
+    "noisy": ("Noise removed", "it is noisy", "its noise was measured and removed"),
+    "jpeg": (
+        "JPEG blocks removed",
+        "compression left blocks in it",
+        "detail lost to compression was restored as far as possible",
+    ),
+    "blurred": ("Sharpened", "it is blurred", "the blur was undone"),
+    "grey": ("Coloured", "it has no colour", "typical colours of such photographs were added; they are made up"),
+    "small": ("Enlarged", "it is small", "it was enlarged, with detail that agrees with every pixel given"),
 }
 """Kind of damage -> a title for the result, what was found, and what was done."""
 
@@ -106,9 +98,10 @@ def tell_story(restored: Restoration, kind: str, found: bool) -> list[str]:
     kind   of damage that was repaired
     found  whether the program saw the damage itself
     """
-    why = f"{'The program looked at the picture and found' if found else 'You said'} that {FOUND[kind]}."
+    _, seen, done = TOLD[kind]
+    why = f"{'The program looked at the picture and found' if found else 'You said'} that {seen}."
     width, height = restored.picture.size
-    deed = f"{DEEDS[kind]}, in {format_duration(restored.seconds)}"
+    deed = f"{done}, in {format_duration(restored.seconds)}"
     what = f"So {deed}: {width} x {height} pixels, computed from the picture and from what the program knows about photographs."
     spread = restored.uncertainty
     sure = "How certain each pixel is was not estimated." if spread is None else maps.in_words(spread)

@@ -129,7 +129,7 @@ def repair_picture(job: Job, site: Site, entry: Entry, wish: Wish) -> list[dict[
         after, outcome = lay_out(site, restored, entry.client)
         outcome |= {
             "kind": repair.kind,
-            "title": words.DONE[repair.kind],
+            "title": words.TOLD[repair.kind][0],
             "story": words.tell_story(restored, repair.kind, repair.kind in found),
         }
         after.about["advised"] = entry.about.get("advised", {})

@@ -1,4 +1,4 @@
-"""Torn areas, planted in fields with the spectrum of photographs; frames, gradients and clean fields have none."""
+"""Torn areas and drawings: planted in fields with the spectrum of photographs; frames, gradients and clean fields have none."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from PIL import Image, ImageDraw
 
 from leader.forensics import examine
 from leader.forensics.defects.areas import LOOKED_AT, find_areas
+from leader.forensics.defects.drawing import ONE_COLOUR, is_drawing
 from leader.pictures import from_pil
 from leader.restoration.diagnose import diagnose
 from tests.forensics.fields import Flags, colour, find_in
@@ -68,3 +69,16 @@ def test_frames_and_what_fades_are_no_tears() -> None:
     rows, columns = np.indices((200, 200))
     sky = np.clip((90 - np.hypot(rows, columns)) / 40, 0, 1)[..., None].astype(np.float32)
     assert not find_areas((faded + (1 - faded) * sky).astype(np.float32)).any(), "it fades"
+
+
+def test_a_drawing_has_a_share_of_pixels_like_both_neighbours_in_all_channels() -> None:
+    for share in (ONE_COLOUR + 0.01, ONE_COLOUR - 0.01):
+        pixels = np.random.default_rng(0).random((101, 101, 3))
+        pixels[: 1 + round(100 * share)] = 0.5  # of the 100 x 100 pairs
+        assert is_drawing(pixels) == (share > ONE_COLOUR)
+    rows = np.repeat(np.random.default_rng(1).random((64, 1, 3)), 64, axis=1)  # stripes: alike along rows alone
+    assert not is_drawing(rows) and not is_drawing(rows.transpose(1, 0, 2))
+    tinted = np.full((64, 64, 3), 0.5)
+    tinted[..., 2] = np.random.default_rng(2).random((64, 64))
+    assert not is_drawing(tinted) and is_drawing(tinted[..., :2])
+    assert not is_drawing(np.zeros((1, 50, 3)))

@@ -16,7 +16,6 @@ from leader.forensics.jpeg.blocks import (
     finest_detail,
     transform_blocks,
 )
-from leader.forensics.jpeg.chroma import Reach, reduce_chroma
 from leader.forensics.noise.shot import ShotNoise
 from leader.pictures.jpeg_history import standard_luma
 
@@ -64,15 +63,6 @@ def test_steps_are_found_by_their_multiples() -> None:
     found = standard_luma(63).reshape(8, 8).copy()
     found[4:] = 0
     assert block_grid._nearest_quality(found) == 63
-
-
-@pytest.mark.parametrize("before", [0, 3])
-def test_repeated_chroma_is_averaged_again(before: int) -> None:
-    samples = random(6, 5)
-    plane = samples.repeat(2, 0).repeat(2, 1)[before:]
-    found = reduce_chroma(plane, Reach(12 - before, before, 6, 2, True), Reach(10, 0, 5, 2, True), smooth=False)
-    assert np.allclose(found[-1], samples[-1], atol=1e-3) and found.shape == (6, 5)
-    assert np.allclose(found[2:], samples[2:], atol=1e-3)
 
 
 def test_shot_noise_by_brightness_around_a_pixel() -> None:

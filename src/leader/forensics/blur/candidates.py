@@ -43,14 +43,13 @@ class Found:
     """One family's best kernel.
 
     evidence     log-evidence for the family, against no blur
-    width_error  standard deviation of log(width), angle_error that of the angle in degrees
+    width_error  standard deviation of log(width)
     scene        the power spectrum of what lies behind the blur
     """
 
     shape: Shape
     evidence: float
     width_error: float
-    angle_error: float
     scene: Scene
 
 
@@ -111,7 +110,7 @@ def _best(shapes: list[Shape], evidence: Array, family: Family) -> Shape | None:
 
 def _refined(seen: View, shape: Shape, tried: list[Ridge]) -> Found:
     """The best width and angle near a shape, their errors, and the evidence once both are integrated out."""
-    angle_error, range_of = 0.0, math.log(2 * WIDTHS[shape.family][1] / WIDTHS[shape.family][0])
+    range_of = math.log(2 * WIDTHS[shape.family][1] / WIDTHS[shape.family][0])
     scales = [np.ones(len(seen.at.f)), *(ridge_power(ridge, seen.at) for ridge in tried)]
     odds = np.array([0.0] + [RIDGE_ODDS] * len(tried))
     sharp = float((seen.fits(np.stack(scales)).evidence + odds).max())
@@ -135,7 +134,7 @@ def _refined(seen: View, shape: Shape, tried: list[Ridge]) -> Found:
     integrated += math.log(math.sqrt(2 * math.pi) * min(width_error, 0.4 * range_of) / range_of)
     chosen = shape.scaled(math.exp(factor))
     scene = fits.scene(int(evidence.argmax()) + ridge * len(factors))
-    return Found(chosen, height + integrated - sharp, width_error, angle_error, scene)
+    return Found(chosen, height + integrated - sharp, width_error, scene)
 
 
 def _scan(seen: View, shapes: list[Shape], scales: list[Array], odds: Array) -> tuple[Array, Fits, int]:

@@ -46,11 +46,10 @@ class Scene:
 
 @dataclass(frozen=True)
 class Fits:
-    """Of M kernels: the log-evidence [M], and the scene [M, BASIS] and noise power [M] that explain the picture best."""
+    """Of M kernels: the log-evidence [M], and the weights [M, BASIS] of the scene that explains the picture best."""
 
     evidence: Array
     weights: Array
-    noise: Array
 
     def scene(self, index: int) -> Scene:
         return Scene(self.weights[index])
@@ -63,7 +62,7 @@ def fit(
     noise: float,
     weight: Array,
     floor: Array,
-    rounds: int = SCORING_ROUNDS,
+    rounds: int,
 ) -> Fits:
     """Fits scene and noise behind each of M kernels.
 
@@ -106,7 +105,7 @@ def fit(
     likelihood = -(w * (np.log(S) + P / S)).sum(1, dtype=np.float64)
     prior = -0.5 * (precision * (state - mean) ** 2).sum(1) + 0.5 * np.log(precision).sum()
     evidence = likelihood + prior - 0.5 * np.linalg.slogdet(fisher)[1]
-    return Fits(evidence, state[:, :size], np.exp(state[:, size]))
+    return Fits(evidence, state[:, :size])
 
 
 def _level(P: NDArray[np.float32], K: NDArray[np.float32], phi: NDArray[np.float32]) -> Array:

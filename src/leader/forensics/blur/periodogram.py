@@ -117,16 +117,9 @@ def mix_neighbours(power: Array) -> Array:
     return power
 
 
-@dataclass(frozen=True)
-class Quantised:
-    """What compression left at each frequency [n]: `weight` 1 where it can be seen, `floor` the power that rounding added."""
-
-    weight: Array
-    floor: Array
-
-
-def describe_quantisation(luma: Array, history: JpegHistory, at: Plane, shrunk: int = 1) -> Quantised:
-    """What a JPEG's steps did at the frequencies of a plane; luma in [0, 1].
+def describe_quantisation(luma: Array, history: JpegHistory, at: Plane, shrunk: int = 1) -> tuple[Array, Array]:
+    """What a JPEG's steps did at the frequencies [n] of a plane: 1 where the picture can be seen, 0 elsewhere; and the power
+    that rounding added. luma in [0, 1].
 
     shrunk  the plane is that of the picture after averaging over so many pixels along each side
 
@@ -139,7 +132,7 @@ def describe_quantisation(luma: Array, history: JpegHistory, at: Plane, shrunk: 
     rows, columns = (np.minimum(2 * BLOCK * np.abs(part) / shrunk, BLOCK - 1) for part in _components(at))
     left = _between(share, rows, columns)
     added = _between(share * (steps / 255) ** 2 / 12, rows, columns) / shrunk**2
-    return Quantised((left > ALIVE).astype(np.float64), added)
+    return (left > ALIVE).astype(np.float64), added
 
 
 def _components(at: Plane) -> tuple[Array, Array]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leader.forensics.blur.evidence import Fits, fit
-from leader.forensics.blur.periodogram import Array, Flags, Plane, Quantised, describe_quantisation, periodogram, plane
+from leader.forensics.blur.evidence import SCORING_ROUNDS, Fits, fit
+from leader.forensics.blur.periodogram import Array, Flags, Plane, describe_quantisation, periodogram, plane
 from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import LUMA_GAIN
 from leader.forensics.noise.estimate import NoiseEstimate
@@ -20,15 +20,21 @@ FEWEST_FREQUENCIES = _CONSTANTS.count("fewest_frequencies")
 
 @dataclass(frozen=True)
 class View:
-    """A picture's power at the frequencies of a plane, what compression left there, and a guess of its noise power."""
+    """A picture's power at the frequencies [n] of a plane.
+
+    weight  [n], 1 where compression left something of the picture, 0 elsewhere
+    floor   [n], the power that rounding added
+    noise   a guess of the power of its noise
+    """
 
     at: Plane
     power: Array
-    left: Quantised
+    weight: Array
+    floor: Array
     noise: float
 
-    def fits(self, transfers: NDArray[np.floating], rounds: int = 12) -> Fits:
-        return fit(self.power, transfers, self.at.basis, self.noise, self.left.weight, self.left.floor, rounds)
+    def fits(self, transfers: NDArray[np.floating], rounds: int = SCORING_ROUNDS) -> Fits:
+        return fit(self.power, transfers, self.at.basis, self.noise, self.weight, self.floor, rounds)
 
 
 def view(luma: Array, side: int, noise: NoiseEstimate, known: Flags | None = None, shrunk: int = 1) -> View | None:
@@ -41,15 +47,14 @@ def view(luma: Array, side: int, noise: NoiseEstimate, known: Flags | None = Non
     if power is None:
         return None
     at = plane(side)
-    floor = np.full(len(at.f), (LUMA_GAIN * noise.rounding / shrunk) ** 2)
-    left = Quantised(np.ones(len(at.f)), floor)
+    weight, floor = np.ones(len(at.f)), np.full(len(at.f), (LUMA_GAIN * noise.rounding / shrunk) ** 2)
     if noise.history is not None:
-        jpeg = describe_quantisation(luma, noise.history, at, shrunk)
-        left = Quantised(jpeg.weight, jpeg.floor + floor)
-        if jpeg.weight.sum() < FEWEST_FREQUENCIES:
+        weight, added = describe_quantisation(luma, noise.history, at, shrunk)
+        floor = added + floor
+        if weight.sum() < FEWEST_FREQUENCIES:
             return None
     white = (LUMA_GAIN * max(noise.white, noise.rounding) / shrunk) ** 2
-    return View(at, power[at.use], left, white)
+    return View(at, power[at.use], weight, floor, white)
 
 
 def middle(shape: tuple[int, ...], unit: int = 8) -> tuple[slice, slice]:

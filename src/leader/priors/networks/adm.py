@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from leader.priors.networks.layers import Norm, UNetConfig, Upsample, angles, attend, conv, set_precision
+from leader.priors.networks.layers import Norm, UNet, UNetConfig, Upsample, angles, attend, conv
 
 EPS = 1e-5
 
@@ -131,12 +131,14 @@ class Stage(nn.ModuleList):
         return h
 
 
-class ADM(nn.Module):
+class ADM(UNet):
     """forward(x [B, in, H, W] in [-1, 1], t [B], label [B] or None) -> [B, out, H, W].
 
     H and W are multiples of `config.multiple`. With learned variance out = 2 in: the second half interpolates
     between the logarithms of the smallest and the largest reverse variance.
     """
+
+    last = "out"
 
     def __init__(self, config: ADMConfig) -> None:
         super().__init__()
@@ -180,10 +182,6 @@ class ADM(nn.Module):
         if self.config.resblock_resampling:
             return ADMResBlock(self.config, channels, channels, mode)
         return ADMDownsample(channels) if mode == "down" else Upsample(channels)
-
-    def set_precision(self, dtype: torch.dtype) -> None:
-        """All convolutions except the last in `dtype`; everything else stays in float32."""
-        set_precision(self, dtype, keep=self.out)
 
     def _embedding(self, t: Tensor, label: Tensor | None) -> Tensor:
         half = self.config.width // 2

@@ -7,12 +7,13 @@ The published CelebA-HQ 256 network is `DDPMConfig(128, (1, 1, 2, 2, 4, 4), 2, (
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from leader.priors.networks.layers import Norm, UNetConfig, Upsample, angles, attend, conv, set_precision
+from leader.priors.networks.layers import Norm, UNet, UNetConfig, Upsample, angles, attend, conv
 
 EPS = 1e-6
 
@@ -85,46 +86,17 @@ class DDPMLevel(nn.Module):
         return self.attn[index](h) if len(self.attn) else h
 
 
-class TimeEmbedding(nn.Module):
-    """Sines then cosines of the time, through two linear layers: [B] -> [B, 4 width]."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.width = width
-        self.dense = nn.ModuleList([nn.Linear(width, 4 * width), nn.Linear(4 * width, 4 * width)])
-
-    def forward(self, t: Tensor) -> Tensor:
-        half = self.width // 2
-        angle = angles(t, half, half - 1)
-        first, second = self.dense
-        code = torch.cat([angle.sin(), angle.cos()], 1).to(next(first.parameters()).dtype)
-        out: Tensor = second(F.silu(first(code)))
-        return out
-
-
-class Middle(nn.Module):
-    """The bottom of the U: block, attention, block."""
-
-    def __init__(self, channels: int, embedding: int) -> None:
-        super().__init__()
-        self.block_1 = DDPMResBlock(channels, channels, embedding)
-        self.attn_1 = DDPMAttention(channels)
-        self.block_2 = DDPMResBlock(channels, channels, embedding)
-
-    def forward(self, h: Tensor, embedding: Tensor) -> Tensor:
-        out: Tensor = self.block_2(self.attn_1(self.block_1(h, embedding)), embedding)
-        return out
-
-
-class DDPM(nn.Module):
+class DDPM(UNet):
     """forward(x [B, in, H, W], t [B]) -> [B, out, H, W]; H and W multiples of `config.multiple`."""
+
+    last = "conv_out"
 
     def __init__(self, config: DDPMConfig) -> None:
         super().__init__()
         self.config = config
         width, embedding = config.width, 4 * config.width
         channels = [width * multiplier for multiplier in config.multipliers]
-        self.temb = TimeEmbedding(width)
+        self.temb = nn.ModuleDict({"dense": nn.ModuleList([nn.Linear(width, embedding), nn.Linear(embedding, embedding)])})
         self.conv_in = conv(config.in_channels, width)
         skips, last = [width], width
         self.down = nn.ModuleList()
@@ -137,7 +109,8 @@ class DDPM(nn.Module):
                 skips.append(size)
             self.down.append(level)
             last = size
-        self.mid = Middle(last, embedding)
+        block, attention, after = DDPMResBlock(last, last, embedding), DDPMAttention(last), DDPMResBlock(last, last, embedding)
+        self.mid = nn.ModuleDict({"block_1": block, "attn_1": attention, "block_2": after})
         rising: list[DDPMLevel] = []
         for depth in range(len(channels) - 1, -1, -1):
             sizes = []
@@ -152,12 +125,17 @@ class DDPM(nn.Module):
         self.norm_out = Norm(last, EPS)
         self.conv_out = conv(last, config.out_channels)
 
-    def set_precision(self, dtype: torch.dtype) -> None:
-        """All convolutions except the last in `dtype`; everything else stays in float32."""
-        set_precision(self, dtype, keep=self.conv_out)
+    def _embedding(self, t: Tensor) -> Tensor:
+        """Sines then cosines of the time, through two linear layers: [B] -> [B, 4 width]."""
+        half = self.config.width // 2
+        angle = angles(t, half, half - 1)
+        dense: Any = self.temb["dense"]
+        first, second = dense
+        out: Tensor = second(F.silu(first(torch.cat([angle.sin(), angle.cos()], 1).to(first.weight.dtype))))
+        return out
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
-        embedding = self.temb(t)
+        embedding = self._embedding(t)
         h = self.conv_in(x.to(self.conv_in.weight.dtype))
         skips = [h]
         for level in self.down:
@@ -168,7 +146,8 @@ class DDPM(nn.Module):
             if level.downsample is not None:
                 h = level.downsample(h)
                 skips.append(h)
-        h = self.mid(h, embedding)
+        h = self.mid["attn_1"](self.mid["block_1"](h, embedding))
+        h = self.mid["block_2"](h, embedding)
         for level in reversed(self.up):
             assert isinstance(level, DDPMLevel)
             for index in range(len(level.block)):

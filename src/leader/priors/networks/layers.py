@@ -80,15 +80,20 @@ def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return mixed
 
 
-def set_precision(network: nn.Module, dtype: torch.dtype, keep: nn.Module) -> None:
-    """Convolutions to `dtype`, except those inside `keep`; embeddings and norms stay as they are.
+class UNet(nn.Module):
+    """A network whose last layers, `last`, stay in float32."""
 
-    This is how the published half-precision networks run; the state dict keeps its names.
-    """
-    kept = {id(module) for module in keep.modules()}
-    for module in network.modules():
-        if isinstance(module, (nn.Conv1d, nn.Conv2d)) and id(module) not in kept:
-            module.to(dtype)
+    last: str
+
+    def set_precision(self, dtype: torch.dtype) -> None:
+        """All convolutions except the last in `dtype`; everything else stays in float32.
+
+        This is how the published half-precision networks run; the state dict keeps its names.
+        """
+        kept = {id(module) for module in getattr(self, self.last).modules()}
+        for module in self.modules():
+            if isinstance(module, (nn.Conv1d, nn.Conv2d)) and id(module) not in kept:
+                module.to(dtype)
 
 
 def conv(inputs: int, outputs: int, size: int = 3, **settings: Any) -> nn.Conv2d:

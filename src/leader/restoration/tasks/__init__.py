@@ -13,13 +13,11 @@ from leader.by_name import Registry, show_value
 from leader.errors import unknown_name
 from leader.operators import LinearOperator
 from leader.operators.tasks import VARIANTS, resolve_task
-from leader.restoration.tasks.base import Measured, Option, Request, Task
+from leader.restoration.tasks.base import Measured, OperatorTask, Option, Request, Task
 from leader.restoration.tasks.blurs import Deblur, DeblurGaussian, DeblurMotion
 from leader.restoration.tasks.inpainting import Inpainting
 from leader.restoration.tasks.jpeg import JpegArtefacts
-from leader.restoration.tasks.own import OperatorTask
-from leader.restoration.tasks.pointwise import Colourisation, Denoising
-from leader.restoration.tasks.sensing import CompressedSensing
+from leader.restoration.tasks.plain import Colourisation, CompressedSensing, Denoising
 from leader.restoration.tasks.super_resolution import SuperResolution
 
 _OWN: dict[str, Task] = {

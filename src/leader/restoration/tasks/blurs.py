@@ -7,7 +7,9 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from leader.errors import LeaderError, UsageError
@@ -104,10 +106,8 @@ def _held_against_the_picture(given: Values, values: dict[str, Any], request: Re
     said = given.get("kernel")
     if said is None or isinstance(said, Exactly) or (isinstance(said, str) and said == AUTO) or not values["kernel_doubt"]:
         return values
-    picture = request.picture
-    found = find_better_width(
-        luma_plane(picture.pixels[middle(picture.pixels.shape)]), values["kernel"], _noise(request.examination)
-    )
+    luma, noise = _luma_and_noise(request.examination)
+    found = find_better_width(luma, values["kernel"], noise)
     if found is None:
         return values
     if found.sharp:
@@ -128,9 +128,11 @@ def _held_against_the_picture(given: Values, values: dict[str, Any], request: Re
     }
 
 
-def _noise(examination: Examination) -> NoiseEstimate:
-    """The noise of a picture; that of its rounding if the picture is too small to measure it."""
-    return found_or_none(examination.noise) or NoiseEstimate(0.0, 0.0, rounding(examination.picture.bits))
+def _luma_and_noise(examination: Examination) -> tuple[NDArray[np.float64], NoiseEstimate]:
+    """The middle of a picture, and its noise; that of its rounding if the picture is too small to measure it."""
+    pixels = examination.picture.pixels
+    noise = found_or_none(examination.noise) or NoiseEstimate(0.0, 0.0, rounding(examination.picture.bits))
+    return luma_plane(pixels[middle(pixels.shape)]), noise
 
 
 class Deblur(Task):
@@ -161,7 +163,7 @@ class Deblur(Task):
             return Measured(operator, picture.pixels, picture, window=window, sigma=0.0)  # there is nothing to undo
         doubt = width = None
         if values["kernel_doubt"] > 0:  # otherwise the user vouches for it
-            luma, noise = luma_plane(picture.pixels[middle(picture.pixels.shape)]), _noise(examination)
+            luma, noise = _luma_and_noise(examination)
             scene = scene_behind(luma, values["kernel"], noise)
             doubt = doubt_power(values["kernel"], scene, values["kernel_doubt"], operator.image_shape[1:])
             width = judge_width(luma, values["kernel"], noise)

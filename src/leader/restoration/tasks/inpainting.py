@@ -62,7 +62,13 @@ def _no_mask(request: Request) -> None:
         raise LeaderError(
             "The task 'inpaint' needs a mask, white where the picture is known, or a picture with transparent holes."
         )
-    request.notes.extend(_doubts(as_mask(request.picture.alpha, request.picture.size), request.picture))
+    request.notes.extend(_doubts(_mask_of(request.picture, {"mask": None}), request.picture))
+
+
+def _mask_of(picture: Picture, values: Values) -> Tensor:
+    """The mask that was given, or that of the picture's transparent holes."""
+    mask: Tensor = as_mask(picture.alpha, picture.size) if values["mask"] is None else values["mask"]  # type: ignore[arg-type]
+    return mask
 
 
 def _doubts(mask: Tensor, picture: Picture) -> list[str]:
@@ -104,10 +110,8 @@ class Inpainting(Task):
 
     def measured(self, examination: Examination, values: Values) -> Measured:
         picture = examination.picture
-        mask = values["mask"]
-        if mask is None:  # its transparent holes are filled, so the result has none
-            assert picture.alpha is not None
-            mask = as_mask(picture.alpha, picture.size)
+        mask = _mask_of(picture, values)
+        if values["mask"] is None:  # its transparent holes are filled, so the result has none
             picture = replace(picture, alpha=None)
         known = mask.numpy() > 0
         operator = build_task(self.name, self.shape(picture, values), mask=mask)
@@ -117,8 +121,7 @@ class Inpainting(Task):
         return Measured(operator, picture.pixels * known[..., None], picture, known)
 
     def invents(self, picture: Picture, values: Values) -> bool:
-        mask = values["mask"]
-        return large_holes(as_mask(picture.alpha, picture.size) if mask is None and picture.alpha is not None else mask)
+        return large_holes(_mask_of(picture, values))
 
     def hidden(self, y: Tensor, values: Values) -> Tensor:
         masked: Tensor = y * values["mask"]

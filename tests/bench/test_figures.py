@@ -1,4 +1,4 @@
-"""Figures by the data they draw: every panel against numbers computed another way."""
+"""Figures by what they draw: every panel against numbers computed another way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from PIL import Image
 
 from leader.bench.experiment import Experiment
 from leader.bench.figures import make_figure
-from leader.bench.panels import bar_groups, grid_shots, path_strips, sweep_curves, uncertainty_bands
 from leader.bench.records import Record, Store, canonical
 from tests.bench.tiny import TOML, tiny
 
@@ -45,10 +44,9 @@ def test_sweeps_draw_means_against_steps_one_panel_a_number(tmp_path: Path) -> N
     rows = 'methods = ["ddnm"]\nplugins = [[], ["satp"]]\nsteps = [50, 5, 20]'
     made = experiment(tmp_path, rows, 'kind = "sweep"\nmetrics = ["psnr", "lpips"]')
     records = numbered(made, ("psnr", "lpips", "calls"))
-    curves = sweep_curves(made, records)
-    assert list(curves) == ["psnr", "lpips"]
-    for axis, (name, title) in zip(panels(made, records, tmp_path), (("psnr", "PSNR"), ("lpips", "LPIPS"))):
-        assert axis.get_title() == title
+    axes = panels(made, records, tmp_path)
+    assert [axis.get_title() for axis in axes] == ["PSNR", "LPIPS"]
+    for axis, name in zip(axes, ("psnr", "lpips")):
         drawn = {line.get_label(): line for line in axis.get_lines()}
         assert list(drawn) == ["DDNM", "DDNM + SATP"]
         for label, line in drawn.items():
@@ -61,21 +59,19 @@ def test_sweeps_draw_means_against_steps_one_panel_a_number(tmp_path: Path) -> N
 def test_bars_draw_means_and_intervals_one_panel_a_number(tmp_path: Path) -> None:
     made = experiment(tmp_path, 'methods = ["ddnm", "ddpg"]', 'kind = "bars"\nmetrics = ["lpips", "psnr"]')
     records = numbered(made, ("psnr", "lpips"))
-    groups = bar_groups(made, records)
-    for axis, (name, title) in zip(panels(made, records, tmp_path), (("lpips", "LPIPS"), ("psnr", "PSNR"))):
-        assert axis.get_title() == title
-        heights = {(round(patch.get_x() + patch.get_width() / 2, 6)): patch.get_height() for patch in axis.patches}
-        for bar in groups[name]:
-            data = [value(bar.row, bar.task, i, 0, name) for i in range(6)]
-            draws = np.random.default_rng(9).choice(data, (20_000, 6)).mean(1)
-            low, high = np.quantile(draws, [0.025, 0.975])
-            assert bar.mean == pytest.approx(np.mean(data)) and bar.low is not None and bar.high is not None
-            assert abs(bar.low - low) < 0.1 and abs(bar.high - high) < 0.1 and bar.low < bar.mean < bar.high
-            where = ("SR", "Motion").index(bar.task) + (-0.2 if bar.row == "DDNM" else 0.2)
-            assert heights[where] == pytest.approx(bar.mean)
+    axes = panels(made, records, tmp_path)
+    assert [axis.get_title() for axis in axes] == ["LPIPS", "PSNR"]
+    for axis, name in zip(axes, ("lpips", "psnr")):
+        heights = {round(patch.get_x() + patch.get_width() / 2, 6): patch.get_height() for patch in axis.patches}
+        bounds = {round(part[0][0], 6): sorted(part[:, 1]) for lines in axis.collections for part in lines.get_segments()}
+        for (b, task), (a, row) in itertools.product(enumerate(("SR", "Motion")), enumerate(("DDNM", "DDPG"))):
+            data, where = [value(row, task, i, 0, name) for i in range(6)], round(b + 0.4 * a - 0.2, 6)
+            low, high = np.quantile(np.random.default_rng(9).choice(data, (20_000, 6)).mean(1), [0.025, 0.975])
+            assert heights[where] == pytest.approx(np.mean(data))
+            assert bounds[where] == pytest.approx([low, high], abs=0.1) and bounds[where][0] < heights[where] < bounds[where][1]
         assert [label.get_text() for label in axis.get_xticklabels()] == ["SR", "Motion"]
     few = {place: record for place, record in records.items() if place[2] < 4}
-    assert all(bar.low is None for bar in bar_groups(made, few)["psnr"])
+    assert not any(axis.collections for axis in panels(made, few, tmp_path)), "too few for intervals"
 
 
 def test_uncertainty_draws_levels_above_and_jumps_below_a_column_a_task(tmp_path: Path) -> None:
@@ -84,18 +80,18 @@ def test_uncertainty_draws_levels_above_and_jumps_below_a_column_a_task(tmp_path
     for task, index in itertools.product(("SR", "Motion"), range(3)):
         trace = [[t, 1 + (t + index) % 3, value(task, t, index)] for t in (900, 500, 100) if (t, index) != (500, 2)]
         records[("DDNM + SATP", task, index, 0)] = {"trace": trace}
-    bands = uncertainty_bands(made, records)
     axes = panels(made, records, tmp_path)
     for column, task in enumerate(("SR", "Motion")):
-        levels, jumps = bands[task]
         assert axes[column].get_title() == task and axes[column].get_yscale() == "log"
-        for axis, band, entry in ((axes[column], levels[0], 2), (axes[2 + column], jumps[0], 1)):
-            drawn = axis.get_lines()[0]
-            assert list(drawn.get_xdata()) == [900, 500, 100] == list(band.times)
-            for t, mean, low, high in zip(band.times, drawn.get_ydata(), band.low, band.high):
+        for axis, entry in ((axes[column], 2), (axes[2 + column], 1)):
+            drawn, (band,) = axis.get_lines()[0], axis.collections
+            assert list(drawn.get_xdata()) == [900, 500, 100]
+            outline = band.get_paths()[0].vertices
+            for t, mean in zip((900, 500, 100), drawn.get_ydata()):
                 seen = [v[entry] for r in range(3) for v in records[("DDNM + SATP", task, r, 0)]["trace"] if v[0] == t]
                 assert len(seen) == (2 if t == 500 else 3)
-                assert (mean, low, high) == pytest.approx((np.mean(seen), min(seen), max(seen)))
+                beside = outline[outline[:, 0] == t, 1]
+                assert (mean, beside.min(), beside.max()) == pytest.approx((np.mean(seen), min(seen), max(seen)))
     assert axes[0].get_ylabel() == "$U_t$" and axes[2].get_ylabel() == "jump (grid steps)"
 
 
@@ -107,30 +103,23 @@ def picture(folder: Path, key: str, kind: str, shade: int, frames: int = 1) -> d
 
 
 def test_grids_put_every_picture_in_its_place_with_its_numbers(tmp_path: Path) -> None:
+    rows = ("Reference", "DDNM", "DDPG")
     made = experiment(tmp_path, 'methods = ["reference", "ddnm", "ddpg"]', 'kind = "grid"\nimages = 2', count=3)
     records: Records = {}
-    shades = {}
-    for number, (row, task, index) in enumerate(itertools.product(("Reference", "DDNM", "DDPG"), ("SR", "Motion"), range(3))):
-        shades[row, task, index] = 10 * number
+    for number, (row, task, index) in enumerate(itertools.product(rows, ("SR", "Motion"), range(3))):
         numbers = {} if row == "Reference" else {"psnr": 20.0 + number, "lpips": 0.001 * number}
-        records[row, task, index, 0] = {
-            "key": f"k{number}",
-            "pictures": picture(tmp_path, f"k{number}", "restored", 10 * number),
-        }
-        records[row, task, index, 0] |= numbers
+        files = picture(tmp_path, f"k{number}", "restored", 10 * number)
+        records[row, task, index, 0] = {"key": f"k{number}", "pictures": files, **numbers}
     records["DDPG", "Motion", 1, 0] = {"key": "x", "error": "diverged"}
-    shots = grid_shots(made, records, Store(tmp_path, made.name))
-    assert [(line[0].task, line[0].index) for line in shots] == [("SR", 0), ("SR", 1), ("Motion", 0), ("Motion", 1)]
     axes = panels(made, records, tmp_path)
-    for axis, shot in zip(axes, itertools.chain(*shots)):
-        if (shot.row, shot.task, shot.index) == ("DDPG", "Motion", 1):
-            assert shot.picture is None and not axis.images and axis.texts[0].get_text() == "–"
+    for axis, (task, index, row) in zip(axes, itertools.product(("SR", "Motion"), range(2), rows), strict=True):
+        record = records[row, task, index, 0]
+        if "error" in record:
+            assert not axis.images and axis.texts[0].get_text() == "–"
             continue
-        assert axis.images[0].get_array()[0, 0, 0] == shades[shot.row, shot.task, shot.index]
-        record = records[shot.row, shot.task, shot.index, 0]
-        expected = f"{record['psnr']:.2f} / {record['lpips']:.3f}" if "psnr" in record else ""
-        assert shot.caption == axis.get_xlabel() == expected
-    assert [axis.get_title() for axis in axes[:3]] == ["Reference", "DDNM", "DDPG"]
+        assert axis.images[0].get_array()[0, 0, 0] == 10 * int(record["key"][1:])
+        assert axis.get_xlabel() == (f"{record['psnr']:.2f} / {record['lpips']:.3f}" if "psnr" in record else "")
+    assert [axis.get_title() for axis in axes[:3]] == list(rows)
     assert [axis.get_ylabel() for axis in axes[::3]] == ["SR", "SR", "Motion", "Motion"]
 
 
@@ -143,9 +132,8 @@ def test_paths_show_frames_in_order_with_their_calls(tmp_path: Path) -> None:
             files |= picture(tmp_path, f"k{number}", "spread", 200 + number, 3)
         times = {"frames": [900, 400, 0], "frame_calls": [1, 6 + number, 11]}
         records[row, "SR", index, 0] = {"key": f"k{number}", "pictures": files, **times}
-    strips = path_strips(made, records, Store(tmp_path, made.name))
-    assert [strip.label for strip in strips] == ["DDNM", "DDNM + SATP", "DDNM + SATP: spread"]
     axes = panels(made, records, tmp_path)
+    assert [axis.get_ylabel() for axis in axes[::3]] == ["DDNM", "DDNM\n+ SATP", "DDNM\n+ SATP: spread"]
     for line, (shade, number) in enumerate(((50, 1), (150, 3), (203, 3))):
         for frame in range(3):
             axis = axes[3 * line + frame]
