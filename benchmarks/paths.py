@@ -13,13 +13,15 @@ import json
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from statistics import mean
 from typing import Annotated, Any
 
 import torch
 import typer
+from common import Record, add_missing, locate_records, print_rows, read_records
 from torch import Tensor
 
 from leader import Prior, Problem, Sampler, load_prior
@@ -30,7 +32,7 @@ from leader.operators import build_task, random_mask
 from leader.presets.paths import LOOKS, RunPath, find_path
 from leader.schedule import Grid
 
-RECORDS = Path(__file__).parent / "records" / "paths-test.jsonl"
+RECORDS = locate_records("paths-test")
 SIZE = 128
 TASKS = {
     "sr-clean": ("sr", 0.0),
@@ -82,7 +84,15 @@ class Choice:
         """What a record of it on a crop is stored under: all that its numbers depend on."""
         path = self.path
         said = [path.method, list(path.plugins), path.steps, path.grid, path.settings, list(path.times), path.average]
-        return [self.name, self.task, *said, index, seed]
+        found: list[Any] = json.loads(json.dumps([self.name, self.task, *said, index, seed]))
+        return found
+
+    def measure(self, index: int, photograph: Path, seed: int) -> Record:
+        """The record of it on a crop."""
+        path = self.path
+        assert isinstance(path.method, str), "a path that was found has its method by name"
+        point = (self.task, path.method, path.plugins, path.steps, path.grid, index)
+        return measure(point, photograph, seed, "crop", path.settings, path.times, path.average)
 
 
 def choices(task: str, looks: Iterable[str] = LOOKS, against: str = "paper") -> Iterator[Choice]:
@@ -90,8 +100,9 @@ def choices(task: str, looks: Iterable[str] = LOOKS, against: str = "paper") -> 
     name, sigma = (TASKS | OTHERS)[task]
     paper = RunPath(PAPER[0], PAPER[2], "the papers", PAPER[3], PAPER[1])
     yield Choice(against, task, paper if against == "paper" else BEFORE[task])
+    known = float(mask_of(task, 0).mean()) if name == "inpaint" else 1.0
     for look in looks:
-        yield Choice(look, task, find_path("embedded", "sr-bicubic" if name == "sr" else name, sigma, "standard", look))
+        yield Choice(look, task, find_path("embedded", "sr-bicubic" if name == "sr" else name, sigma, "standard", look, known))
 
 
 def measure(
@@ -102,8 +113,8 @@ def measure(
     settings: dict[str, Any] | None = None,
     times: tuple[int, ...] = (),
     runs: int = 1,
-) -> dict[str, Any]:
-    """The record of one run, or of the mean of several; `times` are visited instead of the grid where there are any."""
+) -> Record:
+    """The scores of one run, or of the mean of several; `times` are visited instead of the grid where there are any."""
     task, host, plugins, steps, grid, index = point
     name, sigma = (TASKS | OTHERS)[task]
     options: dict[str, Any] = {"seed": index} if name == "deblur-motion" else {}
@@ -118,7 +129,6 @@ def measure(
     shown = ((torch.stack([result.images for result in results]).mean(0) + 1) / 2).clamp(0, 1)
     totals = [result.ledger.total for result in results]
     return {
-        "key": [task, host, list(plugins), steps, grid, index],
         "psnr": round(float(psnr(shown, picture)), 4),
         "lpips": round(float(lpips(shown, picture)), 5),
         "calls": sum(total.calls for total in totals),
@@ -166,42 +176,30 @@ def test(
 ) -> None:
     """Run the papers' path and the standard quality on the 16 test crops, then print paired differences and a verdict."""
     torch.set_num_threads(1)
-    lines = RECORDS.read_text(encoding="utf-8").splitlines() if RECORDS.exists() else []
-    records = {json.dumps(record["key"]): record for record in map(json.loads, lines)}
     looks = look or (LOOKS if against == "paper" else ["natural"])
     crops, names = list_images("test"), task or (TASKS if against == "paper" else BEFORE)
     compared = [(name, list(choices(name, looks, against))) for name in names]
-    for seed in range(0 if only_table else seeds):
-        for _, tried in compared:
-            for index, photograph in enumerate(crops):
-                for one in tried:
-                    key = one.key(index, seed)
-                    if json.dumps(key) in records:
-                        continue
-                    path = one.path
-                    assert isinstance(path.method, str), "a path that was found has its method by name"
-                    point = (one.task, path.method, path.plugins, path.steps, path.grid, index)
-                    found = {**measure(point, photograph, seed, "crop", path.settings, path.times, path.average), "key": key}
-                    records[json.dumps(key)] = found
-                    with RECORDS.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(found) + "\n")
-    typer.echo(
+    jobs = (
+        ({"key": one.key(index, seed)}, partial(one.measure, index, photograph, seed))
+        for seed in range(seeds)
+        for _, tried in compared
+        for index, photograph in enumerate(crops)
+        for one in tried
+    )
+    if not only_table:
+        add_missing(RECORDS, jobs)
+    records = {json.dumps(record["key"]): record for record in read_records(RECORDS)}
+    print(
         f"| task | look | crops x seeds | PSNR | LPIPS | PSNR against {against} | LPIPS against {against} | work "
         "| least crop | verdict |"
     )
-    typer.echo("| --- | --- | ---: | ---: | ---: | --- | --- | ---: | ---: | --- |")
+    print("| --- | --- | ---: | ---: | ---: | --- | --- | ---: | ---: | --- |")
+    runs = list(product(range(len(crops)), range(seeds)))
     for _, tried in compared:
-        rows = [
-            {
-                (i, seed): records[name]
-                for i in range(len(crops))
-                for seed in range(seeds)
-                if (name := json.dumps(one.key(i, seed))) in records
-            }
-            for one in tried
-        ]
+        named = [{run: json.dumps(one.key(*run)) for run in runs} for one in tried]
+        rows = [{run: records[name] for run, name in names.items() if name in records} for names in named]
         for one, row in zip(tried[1:], rows[1:]):
-            typer.echo(f"| {one.task} | {one.name} | {_tested(row, rows[0])} |")
+            print_rows([[one.task, one.name, _tested(row, rows[0])]])
 
 
 Scores = dict[Any, dict[str, Any]]

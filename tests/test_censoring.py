@@ -10,12 +10,7 @@ from torch import Tensor
 
 from leader import LeaderError, Problem, Sampler
 from leader.censoring import NARROW, Censored, mean_between, mean_beyond
-from leader.methods import Context
-from leader.methods.shared import scale_data
-from leader.operators import AveragePoolSR, Blur, Denoising, Inpainting, LinearOperator, gaussian_kernel
-from leader.operators.base import SpectralOperator
-from leader.plugins import Direct
-from leader.priors.ask import Ask
+from leader.operators import AveragePoolSR, Denoising, Inpainting, LinearOperator
 from leader.priors.gaussian import Gaussian, GaussianPrior, stationary
 
 SHAPE = (3, 12, 20)
@@ -158,33 +153,6 @@ def test_the_fixed_point_is_the_most_likely_image_and_close_to_the_mean(sigma: f
 # The loop
 
 
-def test_direct_denoising_ends_near_the_fixed_point() -> None:
-    """Every call asks with what the one before said: the loop needs no more of them than without limits."""
-    model, (_, problem) = prior(), dark(0.12)
-    after = model.gaussian.posterior(problem.operator, problem.y[0], 0.24)[1]  # the same for every y
-    x, mean, gain = problem.y, model.gaussian.mean, after / 0.24**2
-    for _ in range(60):
-        x = mean + ((problem.impute(x).y - mean).flatten(1) @ gain).reshape(x.shape)
-    spread = float(after.diagonal().mean().sqrt())
-    sampler = Sampler(model, "ddnm", Direct(calls=1), 21, eta=0.0, estimator=None, use_presets=False)
-    run, blind = sampler.run(problem), sampler.run(dataclasses.replace(problem, censored=None))
-    error = float((run.images.double() - x).square().mean().sqrt())
-    assert error < 0.1 * spread
-    assert float((blind.images.double() - x).square().mean().sqrt()) > 4 * error
-    assert run.ledger.total.calls == blind.ledger.total.calls
-
-
-@pytest.mark.parametrize("method", ["ddnm", "ddrm", "projdiff", "diffpir", "red-diff"])
-def test_hosts_come_nearer_to_what_they_make_of_unclipped_noise(method: str) -> None:
-    """Nothing that a host keeps of y is that of an earlier step."""
-    operator = Blur(SHAPE, gaussian_kernel(0.8))
-    _, problem = dark(0.2, operator)
-    _, whole = dark(0.2, operator, clip=False)
-    sampler = Sampler(prior(), method, (), 20, estimator=None, use_presets=False)
-    aim, cured, blind = (sampler.run(one).images for one in (whole, problem, dataclasses.replace(problem, censored=None)))
-    assert float((cured - aim).norm()) < 0.8 * float((blind - aim).norm())
-
-
 @pytest.mark.parametrize("method", ["ddnm", "projdiff", "diffpir"])
 def test_nothing_censored_changes_nothing(method: str) -> None:
     _, plain = dark(0.1, clip=False)
@@ -192,18 +160,6 @@ def test_nothing_censored_changes_nothing(method: str) -> None:
     assert marked.censored is None and marked.impute(torch.zeros(2, *SHAPE)) is marked
     sampler = Sampler(prior(), method, (), 6, use_presets=False)
     assert torch.equal(sampler.run(plain).images, sampler.run(marked).images)
-
-
-def test_what_is_kept_of_a_measurement_follows_it() -> None:
-    model, (_, problem) = prior(), dark(0.15)
-    operator = problem.operator
-    assert isinstance(operator, SpectralOperator)
-    first = Context(Ask(model, model.predict), problem.impute(), model.schedule, lambda name: problem.y)
-    second = dataclasses.replace(first, problem=problem.impute(torch.zeros(2, *SHAPE)))
-    before = scale_data(first, operator.measured)
-    assert scale_data(first, operator.measured) is before
-    assert not torch.equal(scale_data(second, operator.measured), before)
-    assert torch.equal(scale_data(first, operator.measured), before)
 
 
 # The problem

@@ -15,13 +15,12 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,7 +28,7 @@ PHOTOGRAPHS = sorted((ROOT / "src/leader/samples/test").glob("*.png"))[::2]
 NAMES = ("spices", "otter", "hills", "osprey", "circuit", "grapes", "skyline", "wave")
 SIDE = 256
 """Pixels of a photograph, and of every picture of a strip."""
-Pixels = NDArray[np.float64]
+Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -44,20 +43,6 @@ class Damage:
     make: Callable[[Image.Image, Path, int], Path]
     task: str
     options: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A record: PSNR in dB (None where a comparison says nothing, as for invented colours), verdict, share within 10 levels."""
-
-    damage: str
-    photograph: str
-    before: float | None
-    after: float | None
-    verdict: str
-    reasons: list[str]
-    within: float
-    seconds: float
 
 
 def _save(image: Image.Image, folder: Path, name: str = "damaged.png", **options: Any) -> Path:
@@ -112,8 +97,11 @@ DAMAGES = {
 }
 
 
-def make_entry(damage: str, number: int, out: Path) -> Entry:
-    """Damages and restores one photograph, writes its strip, and returns its record."""
+def make_record(damage: str, number: int, out: Path) -> Record:
+    """Damages and restores one photograph, writes its strip, and returns its record.
+
+    PSNR in dB before and after, None where a comparison says nothing, as for invented colours; verdict; share within 10 levels.
+    """
     import leader
     from leader.trust.maps import colours
 
@@ -133,16 +121,16 @@ def make_entry(damage: str, number: int, out: Path) -> Entry:
         strip.paste(picture, (place * (SIDE + 4), 0))
     strip.save(out / f"{damage}-{NAMES[number]}.webp", quality=60, method=6)
     compared = kind.task != "colourise"
-    return Entry(
-        damage,
-        NAMES[number],
-        measure_psnr(given, photograph) if compared else None,
-        measure_psnr(restored.image, photograph) if compared else None,
-        verdict.level,
-        [str(reason) for reason in verdict.reasons],
-        round(float(restored.summary()["known_to_within"]["10"]), 3),
-        round(restored.seconds, 1),
-    )
+    return {
+        "damage": damage,
+        "photograph": NAMES[number],
+        "before": measure_psnr(given, photograph) if compared else None,
+        "after": measure_psnr(restored.image, photograph) if compared else None,
+        "verdict": verdict.level,
+        "reasons": [str(reason) for reason in verdict.reasons],
+        "within": round(float(restored.summary()["known_to_within"]["10"]), 3),
+        "seconds": round(restored.seconds, 1),
+    }
 
 
 def measure_psnr(image: Image.Image, truth: Image.Image) -> float:
@@ -151,26 +139,23 @@ def measure_psnr(image: Image.Image, truth: Image.Image) -> float:
     return round(float(20 * np.log10(255) - 10 * np.log10(np.square(a - b).mean())), 2)
 
 
-def read_records(path: Path) -> dict[tuple[str, str], Entry]:
+def read_records(path: Path) -> dict[tuple[str, str], Record]:
     """The kept records by damage and photograph."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    entries = [Entry(**json.loads(line)) for line in lines]
-    return {(entry.damage, entry.photograph): entry for entry in entries}
+    return {(record["damage"], record["photograph"]): record for record in map(json.loads, lines)}
 
 
-def write_page(records: dict[tuple[str, str], Entry]) -> str:
+def write_page(records: dict[tuple[str, str], Record]) -> str:
     """The gallery's page, from its records."""
-    return "\n".join([HEAD, *_sections(records)])
-
-
-def _sections(records: dict[tuple[str, str], Entry]) -> Iterator[str]:
+    lines = [HEAD]
     for damage, kind in DAMAGES.items():
-        yield f"\n## {kind.title}\n\nDamage: {kind.words}. `leader` is given the task `{kind.task}`.\n"
+        lines.append(f"\n## {kind.title}\n\nDamage: {kind.words}. `leader` is given the task `{kind.task}`.\n")
         for name in NAMES:
-            entry = records[damage, name]
-            gain = "" if entry.after is None else f"{entry.before:.1f} to **{entry.after:.1f} dB**, "
-            yield f"![{kind.title}: {name}](gallery/{damage}-{name}.webp){{loading=lazy}}"
-            yield f"*{name.capitalize()}: {gain}{entry.verdict}, {100 * entry.within:.0f}% within 10 levels*\n"
+            one = records[damage, name]
+            gain = "" if one["after"] is None else f"{one['before']:.1f} to **{one['after']:.1f} dB**, "
+            lines.append(f"![{kind.title}: {name}](gallery/{damage}-{name}.webp){{loading=lazy}}")
+            lines.append(f"*{name.capitalize()}: {gain}{one['verdict']}, {100 * one['within']:.0f}% within 10 levels*\n")
+    return "\n".join(lines)
 
 
 HEAD = """# Gallery
@@ -201,10 +186,10 @@ def main(arguments: list[str] | None = None) -> int:
         for damage in DAMAGES:
             if (damage, name) in read_records(kept):
                 continue
-            entry = make_entry(damage, number, out)
+            record = make_record(damage, number, out)
             with kept.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(asdict(entry)) + "\n")
-            print(f"{damage} {name}: {entry.before} -> {entry.after} dB, {entry.verdict}, {entry.seconds} s")
+                stream.write(json.dumps(record) + "\n")
+            print(record)
     (given.docs / "gallery.md").write_text(write_page(read_records(kept)) + "\n", encoding="utf-8")
     return 0
 

@@ -32,17 +32,7 @@ def network(tmp_path: Path) -> Path:
 def test_pictures_are_chosen_and_cut(tmp_path: Path) -> None:
     folder = photographs(tmp_path / "photos", count=7, side=300)
     (tmp_path / "list.txt").write_text("photo3.JPEG 17\nphoto0.JPEG 4\n")
-    words = [
-        "pictures",
-        "imagenet",
-        str(folder),
-        "--list",
-        str(tmp_path / "list.txt"),
-        "--count",
-        "2",
-        "--out",
-        str(tmp_path / "o"),
-    ]
+    words = f"pictures imagenet {folder} --list {tmp_path}/list.txt --count 2 --out {tmp_path}/o".split()
     assert runner.invoke(app, words).exit_code == 0
     made = {kind: sorted(path.name for path in (tmp_path / "o" / "imagenet" / kind).iterdir()) for kind in ("test", "held-out")}
     assert made["test"] == ["00000-photo3.png", "00001-photo0.png"], "in the order of the list"
@@ -56,22 +46,9 @@ def test_pictures_are_chosen_and_cut(tmp_path: Path) -> None:
 
 
 def test_a_trial_calibrates_runs_and_prints(network: Path, tmp_path: Path) -> None:
-    out = ["--out", str(tmp_path / "o")]
-    words = [
-        "run",
-        "celebahq",
-        "--prior",
-        str(network),
-        "--steps",
-        "1",
-        "--count",
-        "1",
-        "--device",
-        "cpu",
-        "--tables",
-        "table2",
-    ]
-    words += ["--tasks", "SR", "--size", "64", *out]
+    out = f"--out {tmp_path}/o".split()
+    trial = f"run celebahq --prior {network} --steps 1 --count 1 --device cpu --tables table2 --tasks SR --size 64"
+    words = trial.split() + out
     assert isinstance(runner.invoke(app, words).exception, LeaderError), "no pictures yet"
     folder = photographs(tmp_path / "photos", count=5, side=256)
     assert runner.invoke(app, ["pictures", "celebahq", str(folder), "--count", "1", *out]).exit_code == 0

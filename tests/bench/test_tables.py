@@ -134,7 +134,7 @@ def test_few_images_have_no_interval_and_no_bold(numbers: Numbers) -> None:
     rows = [replace(row, count=3 if row.method == "ddpg" else None) for row in numbers.experiment.rows]
     notes = document(Numbers(replace(numbers.experiment, rows=tuple(rows)), few)).notes
     assert "On the first 3 images alone, and compared on these: DDPG." in notes
-    assert interval_of_mean([1.0] * 4) == (None, None) and interval_of_mean([1.0] * 5) == (1.0, 1.0)
+    assert interval_of_mean([1.0] * 4) is None and interval_of_mean([1.0] * 5) == (1.0, 1.0)
 
 
 def test_the_csv_holds_the_same_numbers(numbers: Numbers) -> None:

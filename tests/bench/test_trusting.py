@@ -9,11 +9,13 @@ import pytest
 import torch
 
 from leader.bench.experiment_file import load_experiment
+from leader.bench.images import load_image
 from leader.bench.keys import identify
 from leader.bench.priors import open_prior, referee_fingerprint
 from leader.bench.records import Store
 from leader.bench.run import gather, run_experiment
 from leader.bench.running import judged, run_cell
+from leader.bench.setup import sampler_of
 from leader.bench.statistics import Numbers
 from leader.bench.tables import render_table
 from leader.engines import make_engine
@@ -21,7 +23,7 @@ from leader.errors import LeaderError
 from leader.trust import calibration, referee
 from leader.trust.calibration import LEVELS, Calibration, Node
 from leader.trust.error_map import ErrorMap
-from tests.bench.tiny import photographs
+from tests.bench.tiny import measure, write_tiny
 
 TOML = """
 title = "Tiny trust"
@@ -53,12 +55,6 @@ count = 2
 steps = 5
 keep = ["trust"]
 """
-
-
-def written(folder: Path, text: str = TOML) -> Path:
-    path = folder / "tiny.toml"
-    path.write_text(text.replace("IMAGES", photographs(folder / "images").as_posix()))
-    return path
 
 
 def with_referee(folder: Path) -> Path:
@@ -104,7 +100,7 @@ def test_the_numbers_are_of_the_open_pixels_and_right() -> None:
 
 def test_an_experiment_has_the_metrics_as_columns(tmp_path: Path) -> None:
     with_referee(tmp_path)
-    experiment = load_experiment(written(tmp_path))
+    experiment = load_experiment(write_tiny(tmp_path, TOML))
     store = Store(tmp_path / "records", experiment.name)
     outcome = run_experiment(experiment, store, make_engine(), quiet=True)
     assert (outcome.ran, outcome.failed) == (4, 0)
@@ -119,8 +115,8 @@ def test_an_experiment_has_the_metrics_as_columns(tmp_path: Path) -> None:
 
 
 def test_the_referee_and_its_factors_are_part_of_the_key_of_trust_alone(tmp_path: Path) -> None:
-    trusted = load_experiment(written(tmp_path)).cells()[0]
-    plain = load_experiment(written(tmp_path, TOML.replace('keep = ["trust"]', ""))).cells()[0]
+    trusted = load_experiment(write_tiny(tmp_path, TOML)).cells()[0]
+    plain = load_experiment(write_tiny(tmp_path, TOML.replace('keep = ["trust"]', ""))).cells()[0]
     before = identify(plain).key
     assert "referee" not in identify(plain).asked
     assert identify(trusted).asked["referee"] == "absent" and identify(trusted).revisions == identify(plain).revisions | {
@@ -137,8 +133,13 @@ def test_the_referee_and_its_factors_are_part_of_the_key_of_trust_alone(tmp_path
 
 
 def test_without_a_map_the_record_says_why(tmp_path: Path) -> None:
-    cell = load_experiment(written(tmp_path)).cells()[0]
+    cell = load_experiment(write_tiny(tmp_path, TOML)).cells()[0]
     assert "fit-trust" in run_cell(cell).record["error"]
     with_referee(tmp_path)
-    assert "error" not in run_cell(cell).record
+    record, truth = run_cell(cell).record, load_image(cell.image, "crop", 24) if cell.image else torch.zeros(0)
+    problem = measure(cell, truth)
+    found = sampler_of(cell.recipe, open_prior("gaussian", 24)).run(problem, 0, ids=[cell.index]).images
+    is_open = problem.operator.A(torch.ones(1, 3, 24, 24)) == 0
+    inside = (found - (2 * truth - 1)).abs()[is_open] <= 1.6449 * np.exp(-3)
+    assert record["coverage"] == pytest.approx(float(inside.float().mean()), abs=1e-3), "a map of the [-1, 1] picture's errors"
     assert "baseline" in run_cell(cell.altered(method="pinv")).record["error"]

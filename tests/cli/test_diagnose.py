@@ -71,6 +71,7 @@ def test_restore_without_a_task_leaves_a_clean_picture_alone(photos: Path) -> No
     run = runner.invoke(app, ["restore", "clean.png", "out.png"])
     assert run.exit_code == 0 and not (photos / "out.png").exists(), "good news is no failure"
     assert "Error" not in run.output and "Nothing was found to repair in clean.png; choose a task" in run.output
+    assert "The picture has 192 x 192 pixels" in run.output, "and what was found"
 
 
 def test_what_is_no_picture_is_refused_in_a_sentence(photos: Path) -> None:

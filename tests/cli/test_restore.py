@@ -92,13 +92,6 @@ def test_what_was_chosen_is_told(folder: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("device", ["cuda:7", "toaster"])
-def test_a_device_that_is_not_there(folder: Path, device: str) -> None:
-    result = runner.invoke(app, ["restore", "in.png", "new.png", "--task", "denoise", "--device", device])
-    assert result.exit_code in (1, 2) and device.partition(":")[0] in result.stderr, result.output
-    assert len(result.stderr.strip().splitlines()) == 1 and not Path("new.png").exists()
-
-
 def test_what_out_cannot_hold_is_refused_before_the_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alpha = np.linspace(0, 1, 24 * 32, dtype=np.float32).reshape(24, 32)
     write_picture(folder / "alpha.png", Picture(np.full((24, 32, 3), 0.5, np.float32), alpha))

@@ -26,8 +26,8 @@ def test_they_are_those_of_torch(shape: tuple[int, ...], dtype: torch.dtype, mon
 
 def test_derivatives_pass_through() -> None:
     x, matrix = torch.randn(5, 4, requires_grad=True), torch.randn(3, 4)
-    multiply_last_to_front(x, matrix)[1].sum().backward()
-    assert x.grad is not None and torch.allclose(x.grad, matrix[1].expand(5, 4))
+    (slope,) = torch.autograd.grad(multiply_last_to_front(x, matrix)[1].sum(), x)
+    torch.testing.assert_close(slope, matrix[1].expand(5, 4))
     with torch.no_grad():
-        _, along = torch.func.jvp(lambda v: multiply_last(v, matrix), (x.detach(),), (torch.ones(5, 4),))
+        along = torch.func.jvp(lambda v: multiply_last(v, matrix), (x.detach(),), (torch.ones(5, 4),))[1]
     torch.testing.assert_close(along, matrix.sum(1).expand(5, 3))

@@ -107,18 +107,12 @@ def test_a_problem_of_it_is_judged_and_selected() -> None:
 
 
 def test_what_the_camera_did_behind_a_whitened_measurement() -> None:
-    """The verdict asks how much detail a blur removes; whitening removes none."""
-    blur = Blur(SHAPE, KERNEL)
-    found = find_physical(WhitenedBlur(SHAPE, KERNEL, symmetric_power(1, 3, *SHAPE[1:])))
-    x = images(blur, 1, 0, torch.float64)
+    """The verdict asks how much detail a blur removes; whitening removes none. The cut is the same."""
+    whitened, blur = WhitenedBlur(SHAPE, KERNEL, symmetric_power(1, 3, *SHAPE[1:]), rcond=0.3), Blur(SHAPE, KERNEL, rcond=0.3)
+    found, x = find_physical(whitened), images(blur, 1, 0, torch.float64)
     assert type(found) is Blur and relative(found.A(x), blur.A(x)) <= 1e-12
+    assert torch.equal(found.s, blur.s) and float((found.s == 0).double().mean()) > 0.1
     assert isinstance(find_physical(WeightedPixels(SHAPE, torch.ones(SHAPE))), Denoising) and find_physical(blur) is blur
-
-
-def test_what_the_camera_did_has_the_cut_of_the_whitened_blur() -> None:
-    whitened = WhitenedBlur(SHAPE, KERNEL, symmetric_power(1, 3, *SHAPE[1:]), rcond=0.3)
-    found, expected = find_physical(whitened), Blur(SHAPE, KERNEL, rcond=0.3)
-    assert isinstance(found, Blur) and torch.equal(found.s, expected.s) and float((found.s == 0).double().mean()) > 0.1
 
 
 PIXELS = (3, 4, 5)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.stats import norm
 
 Array: TypeAlias = Any
 """A float64 ndarray; NumPy types products with its scalars as Any."""
@@ -43,6 +44,8 @@ class World:
     abar: Array
     shape: tuple[int, int, int] = (1, 1, 1)
     rcond: float = 1e-3
+    limits: tuple[Array, ...] | None = None
+    """Entries of y that were clipped, at their lower and at their upper limit."""
     turn: Array | None = None
     """Permutation G of the pixels in which the network is asked at the moment (EquS), or None."""
     raw: bool = False
@@ -57,10 +60,27 @@ class World:
         self.s = np.concatenate([kept, np.zeros(size - len(kept))]).reshape(-1, *like)
         self.measured = self.s > 0
         self.safe = np.where(self.measured, self.s, 1)
-        w = np.zeros((size, *like))
-        w[: len(values)] = (u.T @ self.y)[: len(values)]
-        self.w = np.where(self.measured, w, 0)
         self.pinv = np.linalg.pinv(self.A, rcond=self.rcond)
+        self.U, self.bound = u, self.y
+        self.observe(self.y)
+
+    def observe(self, y: Array) -> None:
+        """Takes y for the measurement."""
+        w = np.zeros_like(self.s + y[:1])
+        count = min(self.A.shape)
+        w[:count] = (self.U.T @ y)[:count]
+        self.y, self.w = y, np.where(self.measured, w, 0)
+
+    def impute(self, x0: Array | None = None) -> None:
+        """Takes for clipped entries the mean of what was cut off, assuming x0; at first that A x0 lies at the limits."""
+        if self.limits is None:
+            return
+        y, mean = self.bound, self.bound if x0 is None else self.A @ x0
+        for mask, sign in zip(self.limits, (1.0, -1.0)):
+            a = sign * (self.bound - mean) / self.sigma
+            beyond = self.sigma * (a + np.exp(norm.logpdf(a) - norm.logcdf(a)))
+            y = np.where(mask, self.bound - sign * beyond, y)
+        self.observe(y)
 
     def ab(self, t: int) -> float:
         return float(self.abar[t])

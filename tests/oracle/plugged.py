@@ -293,6 +293,7 @@ def walk(
     def at(position: int) -> At:
         return lambda name: draw(position, name)
 
+    world.impute()
     state, here, look = host.start(times[0], at(0)), 0, None
     while times[here] != -1:
         while times[here + 1] > times[here]:
@@ -301,6 +302,7 @@ def walk(
         t = times[here]
         world.turn = turn if turn is not None and (planned - 1 - len(story.visits)) % 2 == 0 else None
         look = host.look(state, t, at(here))
+        world.impute(look.x0)
         sigma = np.clip(np.diag(look.cov), 0, 1)
         U = float(sigma.mean())
         there = here + 1 if satp is None else satp.next(times, uniform, here, U)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from leader import Prediction, Prior, Problem, Schedule, operators
+from leader.censoring import Censored
 from leader.operators import LinearOperator
 from tests.oracle.dense import Array, Part, World
 
@@ -117,10 +118,13 @@ class Scene:
     image_like: bool
 
 
-def scene(name: str, sigmas: tuple[float, float] = (0.0, 0.0), calm_first: bool = False, seed: int = 5) -> Scene:
+def scene(
+    name: str, sigmas: tuple[float, float] = (0.0, 0.0), calm_first: bool = False, seed: int = 5, clipped: bool = False
+) -> Scene:
     """y = A x + sigma z of two [0, 1] images, one from either component; sigmas quoted for [0, 1].
 
-    SATP takes the calm image faster than the lively one; `calm_first`: the first of the two is the first to leave.
+    SATP takes the calm image faster than the lively one; `calm_first`: the first of the two is the first to leave;
+    `clipped`: y as a file holds it, censored at 0 and 1.
     """
     op = operator(name)
     shape = op.image_shape
@@ -132,11 +136,14 @@ def scene(name: str, sigmas: tuple[float, float] = (0.0, 0.0), calm_first: bool 
     clean = op.A(torch.from_numpy(pictures).reshape(-1, *shape))
     noise = torch.from_numpy(rng.standard_normal(tuple(clean.shape))) * (clean != 0)
     y = clean + torch.tensor(sigmas, dtype=torch.float64).reshape(-1, *[1] * (clean.ndim - 1)) * noise
+    y = y.clamp(0, 1) if clipped else y
+    censored = Censored.at_limits(y) if clipped else None
     prior = DensePrior(shape)
     eye = torch.eye(size, dtype=torch.float64).reshape(size, *shape)
     worlds = []
     for row, sigma in enumerate(sigmas):
         A = op.select(torch.tensor([row])).A(eye).reshape(size, -1).T.numpy()
+        seen = np.abs(A).sum(1) > 0
         worlds.append(
             World(
                 A=A,
@@ -145,8 +152,13 @@ def scene(name: str, sigmas: tuple[float, float] = (0.0, 0.0), calm_first: bool 
                 parts=parts(shape),
                 abar=np.append(prior.schedule.abar_table.numpy(), 1.0),
                 shape=shape,
+                limits=None
+                if censored is None
+                else tuple(m[row].ravel().numpy() & seen for m in (censored.low, censored.high)),
                 rcond=op.rcond if name == "circular" else 1e-9,  # the others cut nothing off
             )
         )
-    problem = Problem(y, op, torch.tensor(sigmas, dtype=torch.float64) if sigmas[0] != sigmas[1] else sigmas[0])
+    problem = Problem(
+        y, op, torch.tensor(sigmas, dtype=torch.float64) if sigmas[0] != sigmas[1] else sigmas[0], censored=censored
+    )
     return Scene(problem, prior, tuple(worlds), shape, tuple(y.shape[1:]) == shape)

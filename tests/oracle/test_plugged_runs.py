@@ -169,6 +169,17 @@ CASES: dict[str, Case] = {
         )
     },
     **{
+        f"{method}-clipped-{name}": Case(method, (name, (0.5, 0.4), False, 5, True), symbols, satp=JUMPY)
+        for method, name, symbols in (
+            ("ddnm", "circular", {"eta": 0.85}),
+            ("ddrm", "blur", {"eta": 0.7}),
+            ("projdiff", "circular", {"step": 0.7}),
+            ("diffpir", "holes", DIFFPIR),
+            ("dps", "sr", {"scale": 0.4}),
+            ("red-diff", "blur", RED),
+        )
+    },
+    **{
         f"{method}-metric-{name}": Case(
             method, (name, sigmas), symbols, satp=JUMPY, ucdc=metric, steps=10, extra=extra, tolerance=1e-5
         )
@@ -258,6 +269,7 @@ def test_run(name: str) -> None:
     """Every step of both images, their order, and the result."""
     case = CASES[name]
     made, sampler, steps, result = told(name)
+    assert (made.problem.censored is not None) == ("clipped" in name)
     plan = sampler.plan(made.problem)
     grid, cost = plan.grid, plan.method.cost
     stories = expected(case, made, grid)

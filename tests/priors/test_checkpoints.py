@@ -25,10 +25,12 @@ from leader.priors.inspection import inspect
 from leader.priors.loading import load_prior
 from leader.priors.networks import ADM, ADMConfig
 from leader.priors.pyramid_net import Body
+from leader.priors.spectrum import spectrum_file
 from leader.priors.tiling import TiledPrior
 from leader.priors.variance_head import HeadShape, VarianceHead
 from leader.schedule import Schedule
 from tests.sentences import refusal
+from tests.uncertainty.spectra import toy_spectrum
 
 TINY = ADMConfig(32, (1, 1), 1, (1,), out_channels=6, head_channels=16)
 OPTIONS: dict[str, Any] = {"size": 16, "schedule": "linear", "head_channels": 16, "attention_order": "legacy"}
@@ -257,11 +259,12 @@ def test_names_and_paths_that_lead_nowhere(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_head_beside_the_checkpoint_is_used(path: Path) -> None:
     assert inspect(path)["variance_head"] is None
+    toy_spectrum().save(spectrum_file(path))
     head = VarianceHead(HeadShape(width=4, depth=1))
     for file in (path.with_name("weights.pt.variance.safetensors"), path.with_name("weights.variance.safetensors")):
         head.save(file)
         prior = load_prior(path, whole=True, **OPTIONS)
-        assert isinstance(prior, HeadedPrior) and prior.source == "head"
+        assert isinstance(prior, HeadedPrior) and prior.source == "head" and prior.spectrum is not None
         assert not isinstance(load_prior(path, whole=True, head=False, **OPTIONS), HeadedPrior)
         x, t = torch.randn(1, 3, 16, 16), torch.tensor([100])
         answer = prior.predict(x, t)
@@ -336,8 +339,10 @@ def test_inspect_tells_what_is_known_and_what_is_not(path: Path) -> None:
     assert found["tensors"] == len(tiny()) and found["parameters"] == sum(v.numel() for v in tiny().values())
     assert found["missing"] == ["size", "schedule", "head_channels (or heads)", "attention_order"]
     path.with_suffix(".json").write_text(json.dumps(OPTIONS))
+    assert found["side_car"] is None
     found = inspect(path)
-    assert found["missing"] == [] and found["settings"] == OPTIONS and json.dumps(found)
+    assert found["side_car"] == str(path.with_suffix(".json")) and found["missing"] == []
+    assert found["settings"] == OPTIONS and json.dumps(found)
 
 
 def test_rescaled_times_go_up_to_a_thousand(path: Path) -> None:
@@ -353,6 +358,7 @@ def test_where_no_network_is_known_the_largest_set_of_tensors_is_told() -> None:
 
 
 def test_sides_fit_the_network_both_ways(path: Path) -> None:
+    assert "does not have the shapes of 'ffhq-256'" in refused(path, like="ffhq-256")
     for size in ([16, 15], [15, 16]):
         told = refused(path, **{**OPTIONS, "size": size})
         assert f"needs a size in multiples of 2; found {size[0]} x {size[1]}" in told

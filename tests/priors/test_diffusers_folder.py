@@ -164,7 +164,7 @@ def test_a_learned_embedding_must_know_every_time_of_the_schedule(tmp_path: Path
     assert load_prior(tmp_path / "10", whole=True, schedule={"type": "linear", "steps": 10}).size == (16, 16)
 
 
-FLAT = {"sample_size": (16, 24)}
+FLAT: dict[str, Any] = {"sample_size": (16, 24)}
 
 
 @pytest.mark.parametrize("kind", ["DDPM", "DDIM"])

@@ -178,6 +178,8 @@ def test_a_key_that_is_named_too_often_is_refused() -> None:
     levels = b"".join(b"h" + bytes([i]) + b"\x86q" + bytes([i + 1]) for i in range(12))
     few, many = (b"\x80\x02})q\x00" + levels + b"K\x01s" + b"h\x0cK\x01s" * count + b"." for count in (10, 5000))
     assert is_harmless(few) and not is_harmless(many)
+    once, twice = (b"\x80\x02)q\x00" + levels + b"(" + b"h\x0c" * count + b"t." for count in (1, 2))
+    assert is_harmless(once) and not is_harmless(twice), "all of a slice counts"
 
 
 def test_files_that_torch_writes_are_harmless(tmp_path: Path) -> None:

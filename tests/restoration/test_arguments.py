@@ -31,7 +31,8 @@ def test_absurd_noise_levels(sigma: Any, says: str) -> None:
         as_sigma(sigma)
 
 
-def test_noise_levels_that_are_fine() -> None:
+def test_noise_levels_and_seeds_that_are_fine() -> None:
+    assert as_seed(2**63 - 1) == 2**63 - 1 and as_seed(np.int64(3)) == 3
     assert as_sigma("0.05") == 0.05 and as_sigma(0) == 0 and as_sigma(1) == 1
     assert f"{as_sigma(-0.0):.1f}" == "0.0"
 
@@ -40,10 +41,6 @@ def test_noise_levels_that_are_fine() -> None:
 def test_absurd_seeds(seed: Any) -> None:
     with pytest.raises(UsageError, match="integer from 0"):
         as_seed(seed)
-
-
-def test_seeds_that_are_fine() -> None:
-    assert as_seed(2**63 - 1) == 2**63 - 1 and as_seed(np.int64(3)) == 3
 
 
 @pytest.mark.parametrize(

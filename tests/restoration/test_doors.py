@@ -39,18 +39,6 @@ def test_names_and_objects_are_the_same() -> None:
     np.testing.assert_array_equal(run(method=DDNM(eta=0.3), plugins=SATP(budget=0.5)).array, one)
 
 
-@pytest.mark.parametrize("name", ["self", "prior", "method", "plugins", "steps"])
-def test_settings_cannot_hold_arguments(name: str) -> None:
-    with pytest.raises(UsageError, match=f"'{name}'.*argument of its own"):
-        run(settings={name: 1})
-
-
-@pytest.mark.parametrize("settings", [{1: 2}, [], "eta=1", {"seed": 3}, {"nonsense": 1}])
-def test_settings_that_are_none(settings: Any) -> None:
-    with pytest.raises(UsageError):
-        run(settings=settings)
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -58,6 +46,16 @@ def test_settings_that_are_none(settings: Any) -> None:
         *(({"ids": -3}, "integer from 0"), ({"threads": 0}, "threads"), ({"device": "abacus"}, "Unknown device")),
         *(({"dtype": "float16"}, "load_prior"), ({"sigma": 25}, r"25/255 = 0\.098")),
         ({"stepz": 5}, "Unknown option 'stepz'"),
+        *(
+            ({"settings": {name: 1}}, f"'{name}'.*argument of its own")
+            for name in ("self", "prior", "method", "plugins", "steps")
+        ),
+        *(
+            ({"settings": {1: 2}}, "names and values"),
+            ({"settings": []}, "names and values"),
+            ({"settings": "a=1"}, "names and"),
+        ),
+        *(({"settings": {"seed": 3}}, "no setting 'seed'"), ({"settings": {"nonsense": 1}}, "no setting 'nonsense'")),
     ],
 )
 def test_wrong_arguments(options: dict[str, Any], says: str) -> None:

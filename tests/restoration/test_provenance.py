@@ -113,13 +113,10 @@ def test_one_sentence_where_faces_are_likely_to_be_invented() -> None:
     thin[20:24] = 0  # a scratch
     assert said("inpaint", mask=thin) == 0
     assert said("inpaint", mask="random:0.8:1") == 0 and said("inpaint", mask="random:0.92:1") == 1
-
-
-def test_transparent_holes_count_as_holes() -> None:
     alpha = np.ones((48, 48), np.float32)
     alpha[:20, :20] = 0
-    picture = Picture(photograph(48, 48).permute(1, 2, 0).numpy(), alpha)
-    assert invention.NOTE in prepare(picture, "inpaint", prior=CheapPrior(), steps=2, sigma=0.02).notes
+    transparent = Picture(photograph(48, 48).permute(1, 2, 0).numpy(), alpha)
+    assert invention.NOTE in prepare(transparent, "inpaint", prior=CheapPrior(), steps=2, sigma=0.02).notes
 
 
 @pytest.mark.parametrize(("std", "strong"), [(1.75, False), (1.85, True)])

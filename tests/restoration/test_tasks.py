@@ -32,12 +32,9 @@ def picture(height: int = 32, width: int = 40, channels: int = 3) -> Picture:
     return Picture(photograph(height, width, channels).permute(1, 2, 0).numpy())
 
 
-def test_both_tables_hold_the_same_tasks() -> None:
-    assert set(TASKS) == set(operators.TASKS)
-
-
 def test_presets_and_people_use_the_same_names() -> None:
     """A task in a preset can be asked for by that name, and an operator that is built has a name presets may use."""
+    assert set(TASKS) == set(operators.TASKS)
     for entry in presets.entries():
         if entry.get("task", "any") != "any":
             find_task(entry["task"])

@@ -83,11 +83,6 @@ def test_the_measurement_is_whitened_beyond_its_frame_too(picture: Path, doubtin
     assert torch.equal(posed.problem.y, expected.y)
 
 
-def test_without_doubt_white_noise_is_left_alone(picture: Path) -> None:
-    posed = pose_picture(read_picture(picture), "deblur", 0.02, KERNEL)
-    assert type(posed.problem.operator) is Blur and posed.noise is None and posed.sigma == 0.02
-
-
 def test_a_run_with_doubt_is_repeated(picture: Path, doubting: None) -> None:
     first, _, kept = repeat(picture, "deblur", sigma=0.02, steps=6, **KERNEL)
     assert kept["noise_spectrum"] == [[[pytest.approx(4e-4)]]] and kept["sigma"] > 0.02
@@ -159,8 +154,9 @@ def test_coloured_noise_is_whitened_where_it_can_be() -> None:
     enlarged = pose_picture(blotched(), "sr", None, {"factor": 2})
     assert enlarged.noise is None and enlarged.sigma == pytest.approx(posed.noise.level, rel=0.02)
     assert enlarged.notes[-1].endswith(f"it counts as white noise of {enlarged.sigma:.2g}.")
-    given = pose_picture(blotched(), "denoise", 0.05, {})
-    assert type(given.problem.operator) is Denoising and given.sigma == 0.05
+    for task, kind, options in (("denoise", Denoising, {}), ("deblur", Blur, KERNEL)):
+        given = pose_picture(blotched(), task, 0.05, options)
+        assert type(given.problem.operator) is kind and given.sigma == 0.05 and given.noise is None
 
 
 def test_noise_of_counted_light_is_weighed_pixel_by_pixel() -> None:

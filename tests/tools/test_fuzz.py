@@ -102,11 +102,32 @@ def test_what_is_served_and_what_is_refused_in_words_is_no_finding(tmp_path: Pat
     assert outcome.status == REFUSED and "number of steps" in outcome.words
 
 
-def test_a_traceback_is_found_with_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restoration, "as_sigma", lambda sigma: 1 / 0)
+def write_half(self: Any, out: Path, restored: Any) -> None:
+    out.write_bytes(b"half")
+    raise LeaderError("Too late.")
+
+
+def want_memory(*_: Any) -> float:
+    raise MemoryError
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "stub", "kind"),
+    [
+        (restoration, "as_sigma", lambda sigma: 1 / 0, "ZeroDivisionError"),
+        (restoration, "as_sigma", want_memory, "memory"),
+        (Results, "write", write_half, "refused, yet it left out.png"),
+        (Results, "write", lambda self, out, restored: None, "nothing was written"),
+    ],
+)
+def test_what_must_not_happen_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, stub: Any, kind: str
+) -> None:
+    monkeypatch.setattr(owner, name, stub)
     outcome = run(tmp_path, *GOOD)
-    assert outcome.status == FINDING and outcome.kind == "ZeroDivisionError"
-    assert outcome.place.startswith("restoration/restore.py:") and "division" in outcome.words
+    assert (outcome.status, outcome.kind) == (FINDING, kind)
+    if kind == "ZeroDivisionError":
+        assert outcome.place.startswith("restoration/restore.py:") and "division" in outcome.words
 
 
 @pytest.mark.parametrize("busy", [True, False])
@@ -122,29 +143,6 @@ def test_a_hang_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, busy: 
     began = time.monotonic()
     outcome = run(tmp_path, *GOOD)
     assert outcome.status == FINDING and outcome.kind == "over 1 s" and time.monotonic() - began < 20
-
-
-def test_want_of_memory_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def hungry(*_: Any) -> float:
-        raise MemoryError
-
-    monkeypatch.setattr(restoration, "as_sigma", hungry)
-    assert run(tmp_path, *GOOD).kind == "memory"
-
-
-def test_a_refusal_that_leaves_a_file_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def late(self: Any, out: Path, restored: Any) -> None:
-        out.write_bytes(b"half")
-        raise LeaderError("Too late.")
-
-    monkeypatch.setattr(Results, "write", late)
-    outcome = run(tmp_path, *GOOD)
-    assert outcome.status == FINDING and outcome.kind == "refused, yet it left out.png"
-
-
-def test_a_success_that_writes_nothing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Results, "write", lambda self, out, restored: None)
-    assert run(tmp_path, *GOOD).kind == "nothing was written"
 
 
 def test_findings_of_one_kind_and_place_are_one() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -168,7 +169,7 @@ def test_a_schedule_that_ends_without_signal_does_not_spoil_its_neighbours() -> 
 
 
 @pytest.mark.parametrize("values", [{"seconds": 0.0}, {"seconds": float("nan")}, {"seconds": float("inf")}, {"seed": -1}])
-def test_fits_without_end_or_beginning_are_refused(values: dict[str, float], tmp_path: Path) -> None:
+def test_fits_without_end_or_beginning_are_refused(values: dict[str, Any], tmp_path: Path) -> None:
     assert "A fit needs" in refusal(fit_variance, TinyEpsPrior(), tmp_path, None, FitSettings(**values))
 
 

@@ -25,7 +25,7 @@ from leader.schedule import uniform_grid
 from leader.trust import calibration
 from leader.trust.calibration import LEVELS, Calibration, Node, calibration_of, find_family, fit_factors, quantiles
 from leader.trust.error_map import ErrorMap, add_errors, is_in_metric, raise_invented
-from leader.trust.evidence import CHANNELS, CLOCKS, LATE, MOVES, WAYS, Watch, gather
+from leader.trust.evidence import CHANNELS, CLOCKS, LATE, MOVES, WAYS, Told, Watch, gather
 from leader.trust.limits import FAR
 from leader.trust.maps import LAST, reach
 from leader.trust.referee import Referee, attach, beside, referee_of
@@ -223,6 +223,25 @@ def test_every_image_of_a_batch_is_judged_as_it_would_be_alone(tmp_path: Path) -
         torch.testing.assert_close(maps[row].std, one.std)
         assert maps[row].source == one.source == ("calibrated", "other paths")[row] and maps[row].level == one.level
     assert maps[0].level != maps[1].level
+
+
+def test_what_a_measurement_tells_is_read_once_for_all_runs_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, _ = masked(0.1)
+    other = replace(problem, y=problem.y + 0.01)
+    read = Told.read
+    asked: list[Problem] = []
+
+    def note(one: Problem, like: torch.Tensor) -> Told:
+        asked.append(one)
+        return read(one, like)
+
+    monkeypatch.setattr(Told, "read", note)
+    for rows, expected in (((problem, problem, problem), 1), ((problem, other), 2), ((problem,), 1)):
+        asked.clear()
+        batch = Problem.internal(torch.cat([one.y for one in rows]), problem.operator, 0.2)
+        result, watch = run(batch, CheapPrior())
+        add_errors(CheapPrior(), batch, result, watch)
+        assert len(asked) == expected
 
 
 def test_a_run_that_changes_nothing_is_not_warned_of(tmp_path: Path) -> None:

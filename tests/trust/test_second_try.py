@@ -117,7 +117,9 @@ def test_the_check_does_not_touch_the_picture_and_repeats() -> None:
     assert one.summary()["network"] == without.summary()["network"]
     other = restore(noisy, "denoise", prior=CheapPrior(), steps=3, seed=6).verdict
     assert other is not None and other.numbers["residual"] != one.verdict.numbers["residual"]
-    assert one.verdict.numbers["change"] is not None  # a look that the ledger of the run does not count
+    looked, without = (restore(noisy[:16, :16], "sr", check=check, sigma=0.1, **choices) for check in (True, False))
+    assert looked.verdict is not None and looked.verdict.numbers["change"] is not None
+    assert looked.summary()["network"] == without.summary()["network"], "the ledger of the run does not count the look"
 
 
 def test_the_frame_around_a_blurred_picture_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,9 +146,10 @@ def test_the_verdict_knows_the_pictures_own_noise_where_nothing_else_was_to_be_r
     noisy = np.clip(0.25 + 0.5 * photograph(64, 64).permute(1, 2, 0).numpy() + 0.05 * rng.standard_normal((64, 64, 3)), 0, 1)
     judged = restore(noisy, "denoise", prior=CheapPrior(), steps=3, sigma=0.05).verdict
     assert judged is not None and judged.numbers["noise"] == pytest.approx(0.05, rel=0.15)
-    assert judged.numbers["change"] is not None, "the network was asked once more"
+    assert judged.numbers["change"] is None, "what it would change may be the picture's own: nobody asks"
     larger = restore(noisy[:16, :16], "sr", prior=CheapPrior(), steps=3, sigma=0.05).verdict
     assert larger is not None and larger.numbers["noise"] is None and larger.numbers["enlarged"] == 16
+    assert larger.numbers["change"] is not None, "the network was asked once more"
     tiny = restore(noisy[:9, :9], "denoise", prior=CheapPrior(), steps=3, sigma=0.05).verdict
     assert tiny is not None and tiny.numbers["noise"] is None, "too small for an estimate"
     guessed = restore(noisy, "denoise", prior=CheapPrior(), steps=3).verdict
@@ -181,4 +184,8 @@ def test_the_verdict_is_told_all_that_is_known_of_a_run(monkeypatch: pytest.Monk
     numbers = measure(facts)
     assert (numbers["too_wide"], numbers["sharp"], numbers["compressed"], numbers["misread"]) == (1.5, -2.0, 0.0, 0.3)
     assert measure(replace(facts, width=Width(odds=None, sharp=2.0)))["compressed"] == 1.0
-    assert measure(replace(facts, image=8))["change"] != numbers["change"], "the image's id chooses the noise of the look"
+    blur: dict[str, Any] = {"kernel": "gaussian:2", "kernel_doubt": 0}
+    prepare(photograph(40, 52), "deblur", prior=CheapPrior(), sigma=0.02, steps=3, **blur).run()
+    changes = [measure(replace(asked[1], image=image))["change"] for image in (7, 7, 8)]
+    assert changes[0] == changes[1] != changes[2], "the image's id chooses the noise of the look"
+    assert measure(replace(asked[1], look=False))["change"] is None

@@ -159,9 +159,9 @@ def _bars(experiment: Experiment, records: Records, store: Store) -> Any:
                 continue
             where, mean = place + (position - (len(experiment.rows) - 1) / 2) * width, float(np.mean(values))
             axis.bar(where, mean, width, color=COLOURS[position % len(COLOURS)], label=row.label if place == 0 else None)
-            low, high = interval_of_mean(values)
-            if low is not None and high is not None:
-                axis.errorbar(where, mean, [[mean - low], [high - mean]], color="black", lw=0.6, capsize=1.5)
+            if interval := interval_of_mean(values):
+                spread = [[mean - interval[0]], [interval[1] - mean]]
+                axis.errorbar(where, mean, spread, color="black", lw=0.6, capsize=1.5)
         axis.set_title(COLUMNS[metric].title)
         labels = [_broken(task.label) for task in experiment.tasks]
         axis.set_xticks(range(len(labels)), labels, rotation=60, fontsize=6)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,24 +28,20 @@ class Summary:
     count: int
 
 
+Interval = tuple[float, float]
+
+
 @dataclass(frozen=True)
 class Difference:
     """A row minus its host over the same images.
 
     mean, percent  of the difference, and the relative change of the means in %
-    low, high      95 % interval; None from fewer than FEWEST_IMAGES images
+    interval       95 %; None from fewer than FEWEST_IMAGES images
     """
 
     mean: float
-    low: float | None
-    high: float | None
+    interval: Interval | None
     percent: float | None
-    count: int
-
-    @property
-    def clear(self) -> bool:
-        """Whether there is an interval and it excludes zero."""
-        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
 class Numbers:
@@ -87,9 +83,8 @@ class Numbers:
         if not shared:
             return None
         new, old = (np.array(list(_over_seeds({run: side[run] for run in shared}).values())) for side in (mine, theirs))
-        low, high = interval_of_mean(new - old)
         percent = 100 * float(new.mean() / old.mean() - 1) if old.mean() != 0 else None
-        return Difference(float((new - old).mean()), low, high, percent, len(new))
+        return Difference(float((new - old).mean()), interval_of_mean(new - old), percent)
 
     def average_change(self, row: Row, metric: str) -> float | None:
         """The change against the host in %, averaged over tasks, like the last columns of the paper's Table 1."""
@@ -99,7 +94,7 @@ class Numbers:
         changes = [item.percent for item in differences if item is not None and item.percent is not None]
         return sum(changes) / len(changes) if changes else None
 
-    def average_interval(self, row: Row, metric: str) -> tuple[float, float] | None:
+    def average_interval(self, row: Row, metric: str) -> Interval | None:
         """The 95 % interval of `average_change`, by resampling the images that all tasks have; None if there are too few."""
         if row.against is None:
             return None
@@ -114,12 +109,9 @@ class Numbers:
         if len(shared) < FEWEST_IMAGES:
             return None
         new, old = (np.array([[side[index] for index in shared] for side in sides]) for sides in zip(*pairs, strict=True))
-        picks = np.random.default_rng(0).integers(0, len(shared), (RESAMPLES, len(shared)))
-        base = old[:, picks].mean(2)
-        if not (base != 0).all():
-            return None
-        low, high = np.quantile(100 * (new[:, picks].mean(2) / base - 1).mean(0), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-        return float(low), float(high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = bootstrap(len(shared), lambda picks: 100 * (new[:, picks].mean(2) / old[:, picks].mean(2) - 1).mean(0))
+        return found if np.isfinite(found).all() else None
 
     def compared(self) -> list[Row]:
         """The rows that have a host in the table."""
@@ -149,17 +141,32 @@ def _over_seeds(runs: Mapping[tuple[int, int], float]) -> dict[int, float]:
     return {index: sum(values) / len(values) for index, values in found.items()}
 
 
-def interval_of_mean(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float] | tuple[None, None]:
-    """The bootstrap interval, or (None, None) from fewer than FEWEST_IMAGES values."""
-    return bootstrap_interval(values) if len(values) >= FEWEST_IMAGES else (None, None)
+def interval_of_mean(values: Sequence[float] | NDArray[np.float64]) -> Interval | None:
+    """The bootstrap interval; None from fewer than FEWEST_IMAGES values."""
+    return bootstrap_interval(values) if len(values) >= FEWEST_IMAGES else None
 
 
-def bootstrap_interval(values: Sequence[float] | NDArray[np.float64], seed: int = 0) -> tuple[float, float]:
+def bootstrap_interval(values: Sequence[float] | NDArray[np.float64]) -> Interval:
     """The 95 % percentile interval of the mean, by resampling the values; the same for the same values."""
     data = np.asarray(values, dtype=np.float64)
-    picks = np.random.default_rng(seed).integers(0, len(data), (RESAMPLES, len(data)))
-    low, high = np.quantile(data[picks].mean(1), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return bootstrap(len(data), lambda picks: data[picks].mean(1))
+
+
+def bootstrap(count: int, statistic: Callable[[NDArray[np.int64]], NDArray[np.float64]]) -> Interval:
+    """The 95 % percentile interval of a statistic of draws [RESAMPLES, count] with replacement."""
+    picks = np.random.default_rng(0).integers(0, count, (RESAMPLES, count))
+    low, high = np.quantile(statistic(picks), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
+
+
+def tell_interval(mean: float, interval: Interval | None, digits: int, unit: str = "") -> str:
+    """+0.05 [+0.01, +0.09], bold where the interval excludes zero."""
+    text = f"{mean:+.{digits}f}{unit}"
+    if interval is None:
+        return text
+    low, high = interval
+    text = f"{text} [{low:+.{digits}f}, {high:+.{digits}f}]"
+    return f"**{text}**" if low > 0 or high < 0 else text
 
 
 NOT_INFERIOR = {"psnr": (-0.15, -0.3), "lpips": (0.01, 0.02)}

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from leader.bench.cell import BASELINES
 from leader.bench.columns import COLUMNS
 from leader.bench.experiment import Row
-from leader.bench.statistics import FEWEST_IMAGES, Difference, Numbers
+from leader.bench.statistics import FEWEST_IMAGES, Difference, Numbers, tell_interval
 from leader.errors import unknown_name
 
 
@@ -74,7 +74,7 @@ def document(numbers: Numbers) -> Document:
         sheets += [_changes(numbers, metrics), _differences(numbers, metrics, "Difference from the host", pairs)]
         if experiment.table.published:
             sheets.insert(1, beside_published(numbers, metrics))
-        if any(found.low is None for found in _pairs(numbers, metrics, pairs)):
+        if any(found.interval is None for found in _pairs(numbers, metrics, pairs)):
             notes.append(f"95 % intervals, and bold, are given from {FEWEST_IMAGES} images on, not where there are fewer.")
     baseline = experiment.table.baseline
     hosts = [row.label for row in experiment.rows if row.against is None and row.method not in BASELINES]
@@ -136,11 +136,8 @@ def beside_published(numbers: Numbers, metrics: list[str]) -> Sheet:
 
 
 def _change_text(numbers: Numbers, row: Row, name: str) -> str:
-    change, interval = numbers.average_change(row, name), numbers.average_interval(row, name)
-    if change is None or interval is None:
-        return _percent(change)
-    text = f"{_percent(change)} [{interval[0]:+.2f}, {interval[1]:+.2f}]"
-    return f"**{text}**" if interval[0] > 0 or interval[1] < 0 else text
+    change = numbers.average_change(row, name)
+    return "–" if change is None else tell_interval(change, numbers.average_interval(row, name), 2, " %")
 
 
 def _percent(change: float | None) -> str:
@@ -153,9 +150,9 @@ def _differences(numbers: Numbers, metrics: list[str], caption: str, pairs: list
 
     def cell(row: str, host: str, task: str, name: str) -> str:
         found = numbers.difference(row, host, task, name)
-        return "–" if found is None else interval_text(found, COLUMNS[name].digits)
+        return "–" if found is None else tell_interval(found.mean, found.interval, COLUMNS[name].digits + 1)
 
-    intervals = any(found.low is not None for found in _pairs(numbers, metrics, pairs))
+    intervals = any(found.interval is not None for found in _pairs(numbers, metrics, pairs))
     return Sheet(
         f"{caption} over the same images" + (", 95 % bootstrap intervals; bold: zero is outside" if intervals else ""),
         [(task.label, len(metrics)) for task in tasks],
@@ -169,14 +166,6 @@ def _pairs(numbers: Numbers, metrics: list[str], pairs: list[tuple[str, str]]) -
     tasks = numbers.experiment.tasks
     found = [numbers.difference(*pair, task.label, name) for pair in pairs for task in tasks for name in metrics]
     return [item for item in found if item is not None]
-
-
-def interval_text(found: Difference, digits: int) -> str:
-    """+0.05 [+0.01, +0.09], bold where the interval excludes zero; one digit more than the mean has."""
-    text = f"{found.mean:+.{digits + 1}f}"
-    if found.low is not None and found.high is not None:
-        text += f" [{found.low:+.{digits + 1}f}, {found.high:+.{digits + 1}f}]"
-    return f"**{text}**" if found.clear else text
 
 
 def _arrow(name: str) -> str:
@@ -290,7 +279,7 @@ def _csv(numbers: Numbers) -> str:
                 paired = None if against is None else numbers.difference(row.label, against, task.label, name)
                 values = ["", "", "", ""]
                 if paired is not None:
-                    values = [_number(v) for v in (paired.mean, paired.low, paired.high, paired.percent)]
+                    values = [_number(v) for v in (paired.mean, *(paired.interval or (None, None)), paired.percent)]
                 writer.writerow([*line, found.count, *values])
     return buffer.getvalue()
 
@@ -317,11 +306,10 @@ def render_comparison(numbers: Numbers, row: str, host: str) -> str:
             shared = mine.keys() & theirs.keys()
             means = [sum(side[i] for i in shared) / len(shared) for side in (theirs, mine)]
             won = sum(column.better * (mine[i] - theirs[i]) > 0 for i in shared)
-            change = "–" if found.percent is None else f"{found.percent:+.2f} %"
             wins = f"{won} of {len(shared)}" if column.better else ""
             shown = " | ".join(f"{mean:.{column.digits}f}" for mean in means)
-            interval = interval_text(found, column.digits)
-            lines.append(f"| {task.label} | {column.title} | {shown} | {interval} | {change} | {wins} |")
+            interval = tell_interval(found.mean, found.interval, column.digits + 1)
+            lines.append(f"| {task.label} | {column.title} | {shown} | {interval} | {_percent(found.percent)} | {wins} |")
     return "\n".join([*lines, ""])
 
 

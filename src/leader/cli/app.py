@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Annotated
 
 import typer
@@ -68,4 +69,5 @@ def _leader(
 
 def main() -> None:
     """The entry point of `leader`."""
+    gc.set_threshold(10_000, 20, 20)  # importing torch makes a million objects that stay: each look through them costs time
     app()

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 def _find_onednn() -> Callable[..., Tensor] | None:
     """oneDNN's product, where this build of torch has it."""
     operations: Any = torch.ops.mkldnn
-    if not (torch.backends.mkldnn.is_available() and hasattr(operations, "_linear_pointwise")):
+    if not (torch.backends.mkldnn.is_available() and hasattr(operations, "_linear_pointwise")):  # type: ignore[no-untyped-call]
         return None
     found: Callable[..., Tensor] = operations._linear_pointwise
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +70,12 @@ def load_prior(
     'embedded'
     """
     prior: Prior
-    home: Path | None
+    own_head = None
     if diffusers_folder.is_object(name_or_path):
-        prior, home = diffusers_folder.open_object(name_or_path, options), None
+        prior = diffusers_folder.open_object(name_or_path, options)
     elif isinstance(name_or_path, Prior):
         _refuse_options(options, "a prior given as an object")
-        prior, home = name_or_path, None
+        prior = name_or_path
     elif isinstance(name_or_path, nn.Module):
         raise LeaderError(
             f"A {type(name_or_path).__name__} is a network, not a prior: wrap it in leader.priors.NetworkPrior "
@@ -84,17 +83,18 @@ def load_prior(
         )
     else:
         try:
-            prior, home = _find_prior(name_or_path, options)
+            prior, prior.home = _find_prior(name_or_path, options)
+            own_head = find_head(prior.home) if head and prior.home is not None else None
         except LeaderError:
             raise
         except (OSError, ValueError) as error:  # too long names, null bytes, folders without permission
             reason = error.strerror if isinstance(error, OSError) else error
             raise LeaderError(f"The prior '{str(name_or_path)[:60]}' cannot be opened ({reason}): check its name.") from error
     place = device_named(device)
-    prior = _set_precision(prior, check_word(str(dtype).removeprefix("torch."), "dtype", PRECISIONS), place, home)
-    if head and home is not None and (own_head := find_head(home)) is not None:
+    prior = _set_precision(prior, check_word(str(dtype).removeprefix("torch."), "dtype", PRECISIONS), place)
+    if own_head is not None:
         prior = HeadedPrior(prior, VarianceHead.load(own_head))
-        prior.spectrum = prior.spectrum or find_spectrum(home)
+        prior.spectrum = prior.spectrum or (None if prior.home is None else find_spectrum(prior.home))
     prior = prior.to(place)
     if channels_last:
         for parameter in prior.parameters():
@@ -102,9 +102,7 @@ def load_prior(
                 parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
     if compile:
         _find_network(prior).compile(**({"backend": compile} if isinstance(compile, str) else {}))
-    ready = prior if whole else any_size(prior, tile, overlap)
-    ready.home = home or ready.home
-    return ready
+    return prior if whole else any_size(prior, tile, overlap)
 
 
 def _find_prior(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | None]:
@@ -117,8 +115,8 @@ def _find_prior(name_or_path: str | Path, options: Options) -> tuple[Prior, Path
         raise LeaderError("The name of the prior is empty: give a name of `leader priors`, or a path.")
     if name == EMBEDDED:
         prior = _open_pyramid(None, options)
-        prior.name, prior.home = EMBEDDED, embedded_file()
-        return prior, None
+        prior.name = EMBEDDED
+        return prior, embedded_file()
     if name.startswith(HUB):
         folder = diffusers_folder.fetch(name)
         return diffusers_folder.open_folder(folder, options, name), folder
@@ -216,10 +214,10 @@ def device_named(device: torch.device | str) -> torch.device:
     return chosen
 
 
-def _set_precision(prior: Prior, precision: str, device: torch.device, home: Path | None) -> Prior:
+def _set_precision(prior: Prior, precision: str, device: torch.device) -> Prior:
     """The prior with its network in a precision of `PRECISIONS`, on `device`."""
     if precision == AUTO or precision in MIXTURES:
-        return _mix(prior, precision, device, home)
+        return _mix(prior, precision, device)
     if precision == "float32":
         return prior
     prior = _round_network(prior, DTYPES[precision])
@@ -227,11 +225,10 @@ def _set_precision(prior: Prior, precision: str, device: torch.device, home: Pat
     return prior
 
 
-def _mix(prior: Prior, precision: str, device: torch.device, home: Path | None) -> Prior:
+def _mix(prior: Prior, precision: str, device: torch.device) -> Prior:
     """The prior in a mixture by name; "auto": in the precisions that were measured and are faster on this machine."""
-    rounding = find_rounding(home or prior.home)
+    rounding = find_rounding(prior.home)
     kinds = MIXTURES.get(precision, MIXTURES["mixed-int8-half"])
-    prior.home = prior.home or home
     if precision == AUTO:
         if rounding is None:
             return prior
@@ -288,8 +285,7 @@ def list_files(name_or_path: str | Path) -> tuple[Path, ...]:
     """The files that determine a prior's predictions: weights, their settings, variance head; empty if they are absent."""
     name = str(name_or_path)
     if name == EMBEDDED:
-        folder = Path(str(resources.files("leader.priors") / "weights"))
-        return folder / "pyramid.safetensors", folder / "pyramid.json"
+        return embedded_file(), embedded_file().with_suffix(".json")
     if name.startswith(diffusers_folder.HUB):
         try:
             path = diffusers_folder.fetch(name, offline=True)

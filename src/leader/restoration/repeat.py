@@ -250,7 +250,7 @@ def _check_field(table: Mapping[str, Any], path: str, kinds: tuple[type, ...]) -
     value: Any = table
     for name in path.split("."):
         value = value.get(name)
-    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+    if not isinstance(value, kinds):
         raise _malformed(path, " or ".join(kind.__name__ for kind in kinds), "nothing" if value is None else value)
 
 

@@ -380,7 +380,7 @@ def make_runs(
     paths = [store / f"{number:05d}.npz" for number in range(len(cases))]
     missing = [number for number, path in enumerate(paths) if not path.exists()]
     jobs = ((cases[number], files[cases[number].picture]) for number in missing)
-    yield from (path for number, path in enumerate(paths) if number not in set(missing))
+    yield from (path for path in paths if path.exists())
     made = enumerate(map(partial(_run_job, prior), jobs)) if workers is None else workers.each(partial(_run_job, source), jobs)
     for index, run in made:
         if isinstance(run, Lost):

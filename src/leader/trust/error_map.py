@@ -18,7 +18,7 @@ from leader.problem import Problem
 from leader.result import Result
 from leader.trust import maps
 from leader.trust.calibration import GAUSSIAN, LEVELS, SHOWN, calibration_of, find_family, find_level
-from leader.trust.evidence import Evidence, Watch, gather
+from leader.trust.evidence import Evidence, Told, Watch, gather
 from leader.trust.limits import FAR
 from leader.trust.referee import file_of, referee_of
 from leader.trust.residual import find_far_pixels
@@ -140,10 +140,14 @@ def add_errors(prior: Prior, problem: Problem, result: Result, watch: Watch) -> 
     Without a referee, or where no Sigma was estimated, there is no error map.
     """
     stds, spreads, maps = [], [], []
+    told: Told | None = None
     calibrated = any(plugin["name"] in SHORT for plugin in result.settings["plugins"])
     for row, name in enumerate(result.settings["ids"]):
         one = problem if problem.batch == 1 else problem.select(torch.tensor([row]))
-        evidence = gather(prior, one, result.images[row : row + 1], watch, name)
+        image = result.images[row : row + 1]
+        if one.censored is None and problem.batch > 1 and image.numel() <= LARGE:  # of runs that are averaged: once
+            told = told if told is not None and told.holds_for(one) else Told.read(one, image.float())
+        evidence = gather(prior, one, image, watch, name, told)
         if evidence is None:
             return result, []
         apart = 0.0 if calibrated else watch.apart(name)

@@ -240,36 +240,64 @@ def local_contrast(picture: Tensor, side: int = 5) -> Tensor:
     return (square - mean.square()).clamp_min(0).mean(0).sqrt()
 
 
+@dataclass(frozen=True)
+class Told:
+    """What the measurement alone tells, the same for all runs on it.
+
+    seen, known, given  those of `Evidence`
+    plain               the regularised inverse of y [C, H, W]
+    """
+
+    problem: Problem
+    seen: Tensor
+    known: Tensor | None
+    given: Tensor | None
+    plain: Tensor
+
+    @classmethod
+    def read(cls, problem: Problem, like: Tensor) -> Told:
+        """like: images [1, C, H, W] on the device of the answer."""
+        seen, known = _find_seen_share(problem, like, float(problem.sigma[0]))
+        given = None if known is None else problem.operator.pinv(problem.y)[0]
+        return cls(problem, seen, known, given, problem.operator.regularised_pinv(problem.y, _regulariser(problem))[0])
+
+    def holds_for(self, problem: Problem) -> bool:
+        """Whether another problem is the same."""
+        same = self.problem.operator is problem.operator and torch.equal(self.problem.sigma, problem.sigma)
+        return same and torch.equal(self.problem.y, problem.y)
+
+
+def _regulariser(problem: Problem) -> float:
+    return (max(float(problem.sigma[0]), LEAST_NOISE) / SCALES[0]) ** 2
+
+
 @torch.no_grad()
-def gather(prior: Prior, problem: Problem, x: Tensor, watch: Watch, name: int = 0) -> Evidence | None:
-    """The evidence of a finished run of one image, x [1, C, H, W]; None where its loop estimated no Sigma."""
+def gather(prior: Prior, problem: Problem, x: Tensor, watch: Watch, name: int = 0, told: Told | None = None) -> Evidence | None:
+    """The evidence of a finished run of one image, x [1, C, H, W]; None where its loop estimated no Sigma.
+
+    told  what the measurement tells, where that was read already
+    """
     inside = x.clamp(-1, 1).float()
     problem = problem.draw_censored(inside)
     noise = float(problem.sigma[0])
-    if not watch.knows(name):
-        return None
-    seen, pointwise = _find_seen_share(problem, inside, noise)
     kept = watch.find_way(name)
-    assert kept is not None
-    level = (max(noise, LEAST_NOISE) / SCALES[0]) ** 2
+    if kept is None:
+        return None
+    told = told or Told.read(problem, inside)
     residual = problem.residual(inside)
-    back = problem.operator.regularised_pinv(residual, level)
-    plain = problem.operator.regularised_pinv(problem.y, level)
-    known = given = None
-    if pointwise is not None:
-        known, given = pointwise, problem.operator.pinv(problem.y)[0]
+    back = problem.operator.regularised_pinv(residual, _regulariser(problem))
     return Evidence(
         inside[0],
         kept.sigma.float(),
         torch.stack([(inside[0] - estimate.to(inside)).square().mean(0).sqrt() for estimate in kept.x0]),
         kept.walked.float().sqrt(),
         kept.pulled.float().sqrt(),
-        (inside - plain)[0].square().mean(0).sqrt(),
-        seen,
-        _find_left(prior, problem, kept, known, noise),
+        (inside[0] - told.plain).square().mean(0).sqrt(),
+        told.seen,
+        _find_left(prior, problem, kept, told.known, noise),
         back[0].square().mean(0).sqrt(),
-        known,
-        given,
+        told.known,
+        told.given,
         noise,
         float(residual.square().mean().sqrt()),
     )

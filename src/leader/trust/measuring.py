@@ -15,7 +15,7 @@ from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.result import to_unit_range
 from leader.trust import maps, plausibility, residual
-from leader.trust.limits import FAR
+from leader.trust.limits import FAR, TAKES_DETAIL
 
 if TYPE_CHECKING:
     from leader.forensics.blur.width import Width
@@ -32,7 +32,7 @@ class RunFacts:
     given      [C, h, w] in [0, 1]: the degraded picture
     seed       with the image's id, determines the noise of the look
     crop       cuts the picture out of its frame, if that is larger
-    look       evaluate the network once more
+    look       evaluate the network once more, where A takes detail
     noise      of the given picture by its own estimate, for [0, 1] images; None if A is not the identity
     width      the given picture's evidence on the width of a blur's kernel; None if not examined
     estimated  whether sigma was estimated from the given picture, so that it may include the error of a compression
@@ -65,14 +65,17 @@ def measure(facts: RunFacts) -> Numbers:
     inside = facts.images.clamp(-1, 1)
     facts = replace(facts, problem=facts.problem.draw_censored(inside, facts.seed))
     problem, width = facts.problem, facts.width
-    change = None
-    if facts.look:
-        noise = SeededNoise(facts.seed)([facts.image], [0], "check", facts.images.shape[1:])
-        change = plausibility.root_mean_square(facts.cut(plausibility.find_change(facts.prior, inside, noise)))
     shown = to_unit_range(facts.cut(inside))[0].cpu()
     before = plausibility.enlarge_bicubically(facts.given.cpu().float(), (int(shown.shape[-2]), int(shown.shape[-1])))
     open_ = problem.find_known_pixels()
     known = None if open_ is None else open_[0].cpu()
+    removed = 1.0
+    if known is None:
+        removed = plausibility.find_removed_detail(find_physical(problem.operator), problem.image_shape)
+    change = None
+    if facts.look and removed > TAKES_DETAIL:  # elsewhere noise may be the given picture's own, and nobody reads it
+        noise = SeededNoise(facts.seed)([facts.image], [0], "check", facts.images.shape[1:])
+        change = plausibility.root_mean_square(facts.cut(plausibility.find_change(facts.prior, inside, noise)))
     return {
         **_measure_residual(facts, inside, known),
         "noise": facts.noise,
@@ -88,9 +91,7 @@ def measure(facts: RunFacts) -> Numbers:
         "change": change,
         "detail": plausibility.measure_detail(shown),
         "given_detail": plausibility.measure_detail(before, known),
-        "removed": plausibility.find_removed_detail(find_physical(problem.operator), problem.image_shape)
-        if known is None
-        else 1.0,
+        "removed": removed,
         **{f"band{number}": value for number, value in enumerate(plausibility.measure_bands(shown))},
         **({f"given_band{n}": value for n, value in enumerate(plausibility.measure_bands(before))} if known is None else {}),
     }

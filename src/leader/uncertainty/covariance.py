@@ -293,10 +293,10 @@ def _correlation(spectrum: Spectrum, abar: float, height: int, width: int, like:
 
     def root(w: Tensor) -> Tensor:
         mixed = _mix_down(turned, w.permute(1, 2, 3, 0)).permute(3, 0, 1, 2)
-        return thin_idct2(mixed.flatten(1, 2), height, width).unflatten(0, w.shape[1:3])
+        return thin_idct2(mixed.flatten(1, 2), height, width).view(*w.shape[1:3], height, width)
 
     def transposed(v: Tensor) -> Tensor:
-        thin = thin_dct2(v.flatten(0, 1), rows, columns).unflatten(1, v.shape[:2])
+        thin = thin_dct2(v.flatten(0, 1), rows, columns).view(columns, *v.shape[:2], rows)
         _mix_up(turned, thin.permute(1, 2, 3, 0))
         return thin
 
