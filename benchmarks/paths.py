@@ -100,8 +100,9 @@ def choices(task: str, looks: Iterable[str] = LOOKS, against: str = "paper") -> 
     name, sigma = (TASKS | OTHERS)[task]
     paper = RunPath(PAPER[0], PAPER[2], "the papers", PAPER[3], PAPER[1])
     yield Choice(against, task, paper if against == "paper" else BEFORE[task])
+    known = float(mask_of(task, 0).mean()) if name == "inpaint" else 1.0
     for look in looks:
-        yield Choice(look, task, find_path("embedded", "sr-bicubic" if name == "sr" else name, sigma, "standard", look))
+        yield Choice(look, task, find_path("embedded", "sr-bicubic" if name == "sr" else name, sigma, "standard", look, known))
 
 
 def measure(

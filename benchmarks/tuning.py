@@ -15,7 +15,8 @@ beyond (the data step in the metric of Sigma), further and settled (where it lef
 same on the papers' own paths), claims (those again by what the paper claims, with draws), again (DDNM once more, and what was
 left to try on short paths), drawn (draws on short paths), related (DCDP in the metric), cheaper (fewer iterations and
 frequencies on the default paths), narrow (correlations of lower noise), closest, chosen and twice (opposed noise on short
-paths, and means of two such runs), early-solves (fewer iterations at early times).
+paths, and means of two such runs), early-solves (fewer iterations at early times), third (DDNM with LEADer on compressed
+sensing once more), textured (few known pixels).
 """
 
 from __future__ import annotations

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 import torch
 
+from leader import Problem
 from leader.errors import UsageError
+from leader.operators import Inpainting
 from leader.presets.paths import RunPath, find_path
 from leader.restoration import choice, restore
 from leader.restoration.choice import Choice
@@ -182,6 +184,16 @@ def test_a_method_and_a_quality_exclude_each_other() -> None:
         ready(quality="drafd")
 
 
+@pytest.mark.parametrize("kept", [0.25, 0.5])
+def test_the_path_of_a_mask_depends_on_how_much_it_leaves(kept: float) -> None:
+    """A batch counts as its fullest mask."""
+    masks = torch.zeros(2, 1, 16, 32)
+    masks[0, ..., :4], masks[1, ..., : int(32 * kept)] = 1, 1
+    problem = Problem.internal(torch.zeros(2, 3, 16, 32), Inpainting((3, 16, 32), masks))
+    assert Choice(Named()).path(problem) == find_path("embedded", "inpaint", 0.0, "standard", "natural", kept)
+    assert (Choice(Named()).path(problem).settings["step"] == 1.85) == (kept < 0.3)
+
+
 def test_a_path_of_single_times_is_visited_and_gives_way_to_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     path = RunPath("ddnm", 3, "a test", "quadratic", times=(900, 200, 10, -1))
     monkeypatch.setattr(choice, "find_path", lambda *_: path)
@@ -204,6 +216,9 @@ def test_settings_of_a_path_s_plugin_go_with_it(monkeypatch: pytest.MonkeyPatch)
     assert [getattr(item, "budget", None) for item in ready().plan.plugins] == [None, 0.1]
     without = ready(plugins=()).plan
     assert without.plugins == () and without.settings["method"]["eta"] == 0.3
+    given = ready(settings={"satp": {"eta": 3.0}, "eta": 0.4}).plan
+    assert [getattr(item, "budget", None) for item in given.plugins] == [None, 0.1], "what was not given stays"
+    assert getattr(given.plugins[1], "eta", None) == 3.0 and given.settings["method"]["eta"] == 0.4
 
 
 def test_who_replaces_the_plug_ins_keeps_the_settings_of_those_that_belong_to_the_task(monkeypatch: pytest.MonkeyPatch) -> None:

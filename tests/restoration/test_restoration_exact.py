@@ -50,10 +50,10 @@ def test_a_path_is_that_of_the_noise_for_0_to_1_and_no_longer_than_the_schedule(
     monkeypatch.setattr(module, "find_path", find)
     short = GaussianPrior(white((3, 16, 24), 0.5), Schedule.linear(1e-3, 0.2, 50))
     plan = prepare(photograph(16, 24), "denoise", sigma=0.1, prior=short, settings={"eta": 0.25}).plan
-    assert asked == [("gaussian", "denoise", pytest.approx(0.1), "standard", "natural")]
+    assert asked == [("gaussian", "denoise", pytest.approx(0.1), "standard", "natural", 1.0)]
     assert plan.settings["steps"] == 50 and plan.settings["method"]["eta"] == 0.25
     ensemble.ensemble(ready().problem, 1, prior=GaussianPrior(white((3, 16, 24), 0.5), Schedule.linear(1e-3, 0.2, 8)))
-    assert asked[-1] == ("gaussian", "denoise", pytest.approx(0.1), "standard", "natural")
+    assert asked[-1] == ("gaussian", "denoise", pytest.approx(0.1), "standard", "natural", 1.0)
 
 
 def test_a_picture_is_continued_and_kept() -> None:

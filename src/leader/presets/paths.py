@@ -61,15 +61,19 @@ def check_words(quality: str, look: str) -> None:
             raise unknown_name(kind, word, valid)
 
 
-def find_path(prior: str, task: str, sigma: float, quality: str, look: str) -> RunPath:
-    """The path for this combination; sigma is quoted for [0, 1] images."""
+def find_path(prior: str, task: str, sigma: float, quality: str, look: str, known: float = 1.0) -> RunPath:
+    """The path for this combination; sigma is quoted for [0, 1] images.
+
+    known  the share of the pixels that a mask leaves; an entry with `known` is for masks that leave no more
+    """
     check_words(quality, look)
     ranked = []
     for number, entry in enumerate(_entries()):
         fit = rank({**entry, "method": "any"}, prior, "any", task, sigma)  # the method is what is chosen here
         words = [{quality: 1.0, "any": 0.0}.get(entry["quality"]), {look: 1.0, "any": 0.0}.get(entry["look"])]
-        if fit is not None and None not in words:
-            ranked.append(((*fit, *words), number, entry))
+        most = entry.get("known", 1.0)
+        if fit is not None and None not in words and known <= most:
+            ranked.append(((*fit, *words, -most), number, entry))
     chosen = max(ranked, key=lambda item: item[:2])[2]
     known: dict[str, Any] = {}
     for key in RunPath.__dataclass_fields__.keys() & chosen.keys():
@@ -77,11 +81,17 @@ def find_path(prior: str, task: str, sigma: float, quality: str, look: str) -> R
     return RunPath(**known)
 
 
-def list_same(prior: str, task: str, sigma: float, quality: str, look: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def list_same(
+    prior: str, task: str, sigma: float, quality: str, look: str, known: float = 1.0
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The qualities, then the looks, that stand for the same path as these two words, themselves included."""
-    own = replace(find_path(prior, task, sigma, quality, look), source="")
-    qualities = [word for word in QUALITIES if replace(find_path(prior, task, sigma, word, look), source="") == own]
-    looks = [word for word in LOOKS if replace(find_path(prior, task, sigma, quality, word), source="") == own]
+
+    def find(quality: str, look: str) -> RunPath:
+        return replace(find_path(prior, task, sigma, quality, look, known), source="")
+
+    own = find(quality, look)
+    qualities = [word for word in QUALITIES if find(word, look) == own]
+    looks = [word for word in LOOKS if find(quality, word) == own]
     return tuple(qualities), tuple(looks)
 
 

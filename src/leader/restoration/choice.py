@@ -10,6 +10,7 @@ from leader import defaults
 from leader.errors import UsageError
 from leader.messages import Note
 from leader.methods import Method
+from leader.operators import Inpainting
 from leader.plugins import Plugin, expand
 from leader.presets.paths import RunPath, check_words, find_path, list_same
 from leader.priors.base import Prior
@@ -60,7 +61,7 @@ class Choice:
         """
         if self.method is not None:
             return self._own_path(self.method)
-        path = find_path(self.prior.name, problem.operator.task, problem.noise_level, *self._words)
+        path = find_path(self.prior.name, problem.operator.task, problem.noise_level, *self._words, _share_known(problem))
         if leaves_nothing_open(problem):
             return replace(path.with_steps(1), average=1)
         return path.with_steps(min(path.steps, len(self.prior.schedule)))
@@ -81,7 +82,7 @@ class Choice:
         """The qualities, then the looks, that give the same run as the chosen ones, themselves included; none for a method."""
         if self.method is not None:
             return (), ()
-        return list_same(self.prior.name, problem.operator.task, problem.noise_level, *self._words)
+        return list_same(self.prior.name, problem.operator.task, problem.noise_level, *self._words, _share_known(problem))
 
     def sampler(self, problem: Problem, added: Sequence[str] = (), path: RunPath | None = None) -> Sampler:
         """The sampler for a problem, on its `path` if that is known already; the plug-ins `added` belong to its task and are
@@ -102,8 +103,20 @@ class Choice:
             path.method,
             (*plugins, *(name for name in added if name not in names)),
             path.steps,
-            **{**grid, **own, **self.settings},
+            **_join({**grid, **own}, self.settings),
         )
+
+
+def _join(usual: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with those that were given in their place; of a plug-in, those that were not given stay."""
+    parts = {name: {**usual[name], **value} for name, value in given.items() if isinstance(value, Mapping) and name in usual}
+    return {**usual, **given, **parts}
+
+
+def _share_known(problem: Problem) -> float:
+    """The share of the pixels that a mask leaves, the largest of a batch; 1 for all other operators."""
+    operator = problem.operator
+    return float(operator.mask.mean((-2, -1)).max()) if isinstance(operator, Inpainting) else 1.0
 
 
 def read_settings(settings: Mapping[str, Any] | None) -> dict[str, Any]:
