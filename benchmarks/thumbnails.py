@@ -4,17 +4,17 @@
     python benchmarks/thumbnails.py measure photos/val
 
 Photographs are halved (which hides what their own compression did), random squares of them, some turned and some of a
-smaller copy, are reduced by Pillow's five kernels and every other one by OpenCV's two without antialiasing, factors 4/3 to 8,
-to 32 to 96 pixels, half of them behind JPEG 50 to 96. `fit` writes forensics/size/thumbnails.safetensors: a network of three
+smaller copy, are reduced by Pillow's five kernels and OpenCV's two without antialiasing, factors 4/3 to 8, to 36 to 72 pixels,
+half of them behind JPEG 50 to 96. `fit` writes forensics/size/thumbnails.safetensors: a network of three
 hidden layers on the features. `measure` prints, for both kinds of files, the share recognised by kernel, the mean negative
 log-likelihood and how it changes with a temperature; 1 means that the probabilities are honest. Then how often nearest
-neighbour is claimed, rightly and wrongly, by the probability asked for, and how many the verdict doubts
-(`leader.trust.limits.MISREAD`). What a wrong guess costs: benchmarks/thumbnail_loss.py.
+neighbour is claimed, rightly and wrongly, by the probability asked for. What a wrong guess costs: benchmarks/thumbnail_loss.py.
 """
 
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator
 from importlib import resources
 from itertools import pairwise
@@ -29,18 +29,17 @@ from safetensors.numpy import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from leader.forensics.size.kernel_features import find_features
-from leader.forensics.size.thumbnails import FARTHEST, KERNELS, SURE_OF_NEAREST, add_facts, probabilities
+from leader.forensics.size.kernel_features import FITTED_SIDES, find_features
+from leader.forensics.size.thumbnails import FARTHEST, KERNELS, OPENCVS, add_facts, list_equal, probabilities
 from leader.operators.pillow_resize import pillow_matrix
 from leader.pictures import list_pictures
-from leader.trust.limits import MISREAD
 
-FACTORS = (4 / 3, 1.5, 1.5, 1.75, 2.5, 2, 2, 2, 3, 4, 4, 6, 8)
-SIDES = (32, 36, 48, 64, 96)
+FACTORS = (4 / 3, *(1.5,) * 3, 1.75, *(2,) * 4, 2.5, *(3,) * 3, *(4,) * 3, 6, 8)
+DRAWS = 3
+"""How often squares are drawn anew for the fit, each time from other seeds."""
 WIDTH, DROPPED, EPOCHS, BATCH, RATE, DECAY = 160, 0.4, 24, 256, 2e-3, 0.1
-"""Chosen by the likelihood of the calibration photographs."""
-OPENCVS = "opencv-bilinear"
-PILLOWS = tuple(name for name in KERNELS if name != OPENCVS)
+"""Chosen by the likelihood of 500 thumbnails of validation photographs (that of `thumbnail_loss.py`)."""
+PILLOWS = tuple(name for name in KERNELS if name not in OPENCVS)
 SMALLER, SMALLEST = 0.25, 0.6
 """Share of the squares that are taken of a smaller copy of the photograph, and the smallest copy."""
 
@@ -58,71 +57,70 @@ def behind_jpeg(image: Image.Image, quality: int) -> Image.Image:
     return Image.open(buffer).convert("RGB")
 
 
-def without_antialiasing(pixels: NDArray[np.uint8], size: tuple[int, int], cubic: bool) -> Image.Image:
-    """cv2.resize of pixels [H, W, 3] to (width, height) by INTER_LINEAR, or INTER_CUBIC; exact but for the rounding."""
-    down, across = (
-        cubic_matrix(length, count) if cubic else pillow_matrix(length, count, OPENCVS).numpy()
-        for length, count in zip(pixels.shape, size[::-1])
-    )
+def without_antialiasing(pixels: NDArray[np.uint8], size: tuple[int, int], kernel: str) -> Image.Image:
+    """cv2.resize of pixels [H, W, 3] to (width, height) by one of OPENCVS; exact but for the rounding."""
+    down, across = (pillow_matrix(length, count, kernel).numpy() for length, count in zip(pixels.shape, size[::-1]))
     made = np.einsum("ri,ijk,cj->rck", down, pixels.astype(np.float64), across, optimize=True)
     return Image.fromarray(made.round().clip(0, 255).astype(np.uint8))
 
 
-def cubic_matrix(size: int, rows: int) -> NDArray[np.float64]:
-    """[rows, size] of OpenCV's bicubic interpolation (a = -0.75), whose outermost pixels are repeated beyond the border."""
-    places = (np.arange(rows) + 0.5) * size / rows - 0.5
-    first = np.floor(places).astype(int)
-    table = np.zeros((rows, size))
-    for offset in range(-1, 3):
-        d = np.abs(places - first - offset)
-        near, far = (1.25 * d - 2.25) * d * d + 1, ((-0.75 * d + 3.75) * d - 6) * d + 3
-        np.add.at(table, (np.arange(rows), (first + offset).clip(0, size - 1)), np.where(d <= 1, near, far))
-    return table
-
-
-def draw_square(photograph: Image.Image, factor: float, rng: np.random.Generator) -> tuple[NDArray[np.uint8], int]:
-    """(a random square of a photograph, the side of its thumbnail), turned, and sometimes of a smaller copy."""
+def draw_square(photograph: Image.Image, factor: float, rng: np.random.Generator) -> NDArray[np.uint8] | None:
+    """A random square of a photograph, turned, and sometimes of a smaller copy; None if it is too small."""
+    large = round(FITTED_SIDES[factor] * factor)
+    chosen = photograph
     if rng.random() < SMALLER:
         share, kernel = rng.uniform(SMALLEST, 1), Image.Resampling[str(rng.choice(PILLOWS)).upper()]
-        photograph = photograph.resize((round(photograph.width * share), round(photograph.height * share)), kernel)
-    side = min(int(rng.choice(SIDES)), int(min(photograph.size) / factor))
-    large = round(side * factor)
-    left, top = (int((length - large) * place) for length, place in zip(photograph.size, rng.random(2)))
-    square = np.asarray(photograph.crop((left, top, left + large, top + large)))
-    return np.ascontiguousarray(np.rot90(square, int(rng.integers(4)))), side
+        size = (round(photograph.width * share), round(photograph.height * share))
+        chosen = photograph.resize(size, kernel) if int(min(size) / factor) >= FITTED_SIDES[factor] else photograph
+    if large > min(chosen.size):
+        return None
+    left, top = (int((length - large) * place) for length, place in zip(chosen.size, rng.random(2)))
+    square = np.asarray(chosen.crop((left, top, left + large, top + large)))
+    return np.ascontiguousarray(np.rot90(square, int(rng.integers(4))))
 
 
-def thumbnails(folder: Path, each: int) -> Iterator[tuple[str, float, bool, NDArray[np.float64]]]:
+def draw_quality(rng: np.random.Generator) -> int | None:
+    """None for a PNG, 75 in every third JPEG or so."""
+    draw = rng.random()
+    if draw < 0.5:
+        return None
+    return 75 if draw < 0.65 else int(rng.integers(50, 97))
+
+
+def thumbnails(folder: Path, each: int, seed: int) -> Iterator[tuple[str, float, bool, NDArray[np.float32]]]:
     """(kernel, factor, whether compressed, features) of `each` squares of every photograph, by every kernel that is one.
 
     At factor 2 OpenCV's bilinear one is box, and at odd factors both of its are nearest neighbour.
     """
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     for path in list_pictures(folder):
         photograph = halved(path)
-        for factor in rng.choice(FACTORS, each).tolist():
-            square, side = draw_square(photograph, factor, rng)
-            quality = int(rng.integers(50, 97)) if rng.random() < 0.5 else None
-            plain, cubic = rng.random(2) < 0.5
-            for name in KERNELS if plain and factor % 2 != 1 else PILLOWS:
-                if name == OPENCVS:
-                    small = without_antialiasing(square, (side, side), bool(cubic) or factor == 2)
+        for _ in range(each):
+            factor = FACTORS[rng.integers(len(FACTORS))]
+            square = draw_square(photograph, factor, rng)
+            if square is None:
+                continue
+            quality, side = draw_quality(rng), FITTED_SIDES[factor]
+            for name in (name for name in KERNELS if name not in list_equal(factor)):
+                if name in OPENCVS:
+                    small = without_antialiasing(square, (side, side), name)
                 else:
                     small = Image.fromarray(square).resize((side, side), Image.Resampling[name.upper()])
                 seen = small if quality is None else behind_jpeg(small, quality)
-                yield name, factor, quality is not None, find_features(np.asarray(seen) / 255, factor)
+                yield name, factor, quality is not None, find_features(np.asarray(seen) / 255, factor).astype(np.float32)
 
 
 @app.command()
-def fit(folder: Path, each: int = 24) -> None:
+def fit(folder: Path, each: int = 12) -> None:
     """Fits the network to a folder of photographs."""
-    rows = list(thumbnails(folder, each))
-    found = torch.from_numpy(np.array([add_facts(features, factor, compressed) for _, factor, compressed, features in rows]))
+    draws = (sorted(thumbnails(folder, each, 1 + draw), key=lambda row: row[1]) for draw in range(DRAWS))
+    rows = [row for draw in draws for row in draw]
+    found = np.array([add_facts(features, factor, compressed) for _, factor, compressed, features in rows])
     mean, spread = found.mean(0), found.std(0) + 1e-9
-    normal = ((found - mean) / spread).clamp(-FARTHEST, FARTHEST).float()
-    possible = torch.tensor([factor % 2 != 1 for _, factor, *_ in rows])
+    normal = torch.from_numpy(((found - mean) / spread).clip(-FARTHEST, FARTHEST)).float()
+    possible = torch.tensor([[name not in list_equal(factor) for name in KERNELS] for _, factor, *_ in rows])
     layers = fit_network(normal, torch.tensor([list(KERNELS).index(row[0]) for row in rows]), possible)
-    table = {"mean": mean, "spread": spread}
+    table = {"mean": torch.from_numpy(mean), "spread": torch.from_numpy(spread)}
     for number, layer in enumerate(layers):
         table |= {f"weights{number}": layer.weight, f"constants{number}": layer.bias}
     file = Path(str(resources.files("leader.forensics.size") / "thumbnails.safetensors"))
@@ -138,7 +136,7 @@ def kind(name: str) -> type[np.floating]:
 def fit_network(found: Tensor, labels: Tensor, possible: Tensor) -> list[nn.Linear]:
     """The layers of the network that tells labels [N] from found [N, features].
 
-    possible [N]: whether OpenCV's is a kernel of its own
+    possible [N, kernels]: whether it is a kernel of its own
     """
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -147,26 +145,25 @@ def fit_network(found: Tensor, labels: Tensor, possible: Tensor) -> list[nn.Line
     between = [part for layer in layers[:-1] for part in (layer, nn.ReLU(), nn.Dropout(DROPPED))]
     network = nn.Sequential(*between, layers[-1])
     search = torch.optim.AdamW(network.parameters(), RATE, weight_decay=DECAY)
-    pace = torch.optim.lr_scheduler.CosineAnnealingLR(search, EPOCHS)
-    opencvs = torch.arange(len(KERNELS)) == list(KERNELS).index(OPENCVS)
+    pace = torch.optim.lr_scheduler.CosineAnnealingLR(search, EPOCHS * math.ceil(len(found) / BATCH))
     for _ in range(EPOCHS):
         for batch in torch.split(torch.randperm(len(found)), BATCH):
-            scores = torch.where(possible[batch, None] | ~opencvs, network(found[batch]), -torch.inf)
+            scores = torch.where(possible[batch], network(found[batch]), -1e9)
             loss = functional.cross_entropy(scores, labels[batch])
             search.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             search.step()
-        pace.step()
+            pace.step()
     return layers
 
 
 @app.command()
-def measure(folder: Path, each: int = 26) -> None:
+def measure(folder: Path, each: int = 12) -> None:
     """Prints how well Pillow's kernels are recognised on other photographs; OpenCV's counts as nearest neighbour."""
     names = list(PILLOWS)
     rows = [
         (names.index(name), compressed, count_together(probabilities(found, factor, compressed)))
-        for name, factor, compressed, found in thumbnails(folder, each)
+        for name, factor, compressed, found in thumbnails(folder, each, seed=0)
         if name in PILLOWS
     ]
     for kind, wanted in (("PNG", False), ("JPEG 50 to 96", True)):
@@ -183,26 +180,16 @@ def measure(folder: Path, each: int = 26) -> None:
             scaled = np.log(chances.clip(1e-12)) / temperature
             scaled -= np.logaddexp.reduce(scaled, axis=1)[:, None]
             typer.echo(f"temperature {temperature}: {-scaled[np.arange(len(truth)), truth].mean():.3f} nats")
-        for sure in (0.5, 0.7, 0.8, SURE_OF_NEAREST):
+        for sure in (0.5, 0.7, 0.8, 0.9):
             claimed = chances[:, names.index("nearest")] >= sure
             right, wrong = (100 * claimed[(truth == names.index("nearest")) == same].mean() for same in (True, False))
             typer.echo(f"nearest claimed from {sure:.2f} on: {right:.0f} % of its thumbnails, {wrong:.2f} % of the others")
-        typer.echo(doubted(names, truth, chances))
 
 
 def count_together(chances: dict[str, float]) -> NDArray[np.float64]:
-    """[5], of PILLOWS: that of nearest neighbour with that of the other that leaves pixels out."""
-    return np.array([chances[name] + (chances[OPENCVS] if name == "nearest" else 0) for name in PILLOWS])
-
-
-def doubted(names: list[str], truth: NDArray[np.intp], chances: NDArray[np.float64]) -> str:
-    """How many of each kernel [N] the verdict doubts by probabilities [N, kernels], and how many misread ones it does not."""
-    nearest = names.index("nearest")
-    taken = chances[:, nearest] >= SURE_OF_NEAREST
-    doubt = np.where(taken, 1 - chances[:, nearest], chances[:, nearest]) > MISREAD.doubtful
-    said = ", ".join(f"{name} {100 * doubt[truth == index].mean():.0f} %" for index, name in enumerate(names))
-    wrong = taken != (truth == nearest)
-    return f"doubtful: {said}; of {wrong.sum()} misread ones {(wrong & ~doubt).sum()} are not"
+    """[5], of PILLOWS: that of nearest neighbour with those of the others that leave pixels out."""
+    left = sum(chances[name] for name in OPENCVS)
+    return np.array([chances[name] + (left if name == "nearest" else 0) for name in PILLOWS])
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ TASKS: dict[str, dict[str, Any]] = {
 }
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     **{down: ("sr", {"down": down}) for down in ("average", "nearest", "soft-nearest", "box", "bilinear", "lanczos")},
-    **{down: ("sr", {"down": down}) for down in ("opencv-bilinear", "soft-centred")},
+    **{down: ("sr", {"down": down}) for down in ("opencv-bilinear", "opencv-bicubic", "soft-centred")},
     "pillow-bicubic": ("sr", {"down": "pillow-bicubic"}),
     "mixture": ("sr", {"down": "soft-nearest:20+box:30+lanczos:50"}),
     "reflected": ("deblur-motion", {"seed": 3, "size": 9, "boundary": "reflected"}),

@@ -16,9 +16,9 @@ from leader.bench.images import load_image, to_pixels
 from leader.bench.measures import measure_memory
 from leader.bench.priors import open_prior
 from leader.bench.records import canonical
-from leader.bench.running import _baseline, measure, run_cell
+from leader.bench.running import _baseline, run_cell
 from leader.operators.tasks import build_task
-from tests.bench.tiny import photographs
+from tests.bench.tiny import measure, photographs
 
 
 @pytest.fixture

@@ -99,6 +99,12 @@ def test_rows_may_belong_to_some_forms(tmp_path: Path) -> None:
     path = write_tiny(tmp_path, text)
     labels = {form: {row.label for row in load_experiment(path, form).rows} for form in ("small", "large")}
     assert labels["large"] - labels["small"] == {"DDRM"} and labels["small"] < labels["large"]
+    (tmp_path / "forms.toml").write_text("[wide]\nof = 'large'\nsize = 48\n[large]\nsteps = 7\n")
+    wide = load_experiment(path, "wide")
+    assert {row.label for row in wide.rows} == labels["large"], "a form of another has its rows and entries"
+    assert (wide.form.prior, wide.form.size, wide.form.steps) == ("gaussian", 48, 7)
+    named = load_experiment(write_tiny(tmp_path, text + "[form.wide]\nprior = 'embedded'\n"), "wide")
+    assert {row.label for row in named.rows} == labels["small"] and named.form.prior == "embedded", "one of its own"
     with pytest.raises(UsageError, match="'large'"):
         load_experiment(write_tiny(tmp_path, text.replace('["large"]', '["lage"]')))
 

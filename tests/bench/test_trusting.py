@@ -14,7 +14,7 @@ from leader.bench.keys import identify
 from leader.bench.priors import open_prior, referee_fingerprint
 from leader.bench.records import Store
 from leader.bench.run import gather, run_experiment
-from leader.bench.running import judged, measure, run_cell
+from leader.bench.running import judged, run_cell
 from leader.bench.setup import sampler_of
 from leader.bench.statistics import Numbers
 from leader.bench.tables import render_table
@@ -23,7 +23,7 @@ from leader.errors import LeaderError
 from leader.trust import calibration, referee
 from leader.trust.calibration import LEVELS, Calibration, Node
 from leader.trust.error_map import ErrorMap
-from tests.bench.tiny import write_tiny
+from tests.bench.tiny import measure, write_tiny
 
 TOML = """
 title = "Tiny trust"

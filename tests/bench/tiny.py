@@ -6,9 +6,13 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
+from torch import Tensor
 
+from leader.bench.cell import Cell
 from leader.bench.experiment import Experiment
 from leader.bench.experiment_file import load_experiment
+from leader.bench.setup import operator_of
+from leader.problem import Problem
 
 TOML = """
 title = "Tiny"
@@ -70,3 +74,9 @@ def write_tiny(folder: Path, text: str = TOML) -> Path:
 
 def tiny(folder: Path, text: str = TOML) -> Experiment:
     return load_experiment(write_tiny(folder, text))
+
+
+def measure(cell: Cell, picture: Tensor) -> Problem:
+    """The problem of a cell."""
+    operator = operator_of(cell.recipe, cell.index)
+    return Problem.simulate(picture, operator, cell.recipe.sigma, cell.recipe.seed, ids=[cell.index])

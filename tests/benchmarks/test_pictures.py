@@ -12,7 +12,6 @@ import pytest
 from PIL import Image
 from scipy import ndimage
 
-pytest.importorskip("skimage")
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))  # programs, not a package
 
 import blur_confidence

@@ -11,6 +11,7 @@ import pytest
 
 from leader.engines import Lost
 from leader.engines import ray as module
+from leader.engines.pool import WAIT_SECONDS
 from leader.engines.ray import RayEngine, _Actor
 from leader.errors import LeaderError
 
@@ -39,6 +40,7 @@ class Cluster:
     def __init__(self) -> None:
         self.actors: list[PlayedActor] = []
         self.asked: dict[str, Any] = {}
+        self.waited: list[float | None] = []
 
     def remote(self, kind: Any) -> Any:
         assert kind is _Actor
@@ -53,6 +55,7 @@ class Cluster:
         return self.actors[-1]
 
     def wait(self, references: list[Any], num_returns: int, timeout: float | None) -> tuple[list[Any], list[Any]]:
+        self.waited.append(timeout)
         return references[:num_returns], references[num_returns:]
 
     def get(self, reference: Any) -> Any:
@@ -98,6 +101,7 @@ def test_as_many_actors_as_there_is_room_for(
     monkeypatch.setattr("torch.set_num_threads", told.append)
     assert len(list(RayEngine(workers, threads, None, gpus).each(double, range(10, 30)))) == 20
     assert len(joined.actors) == count and all(actor.gone for actor in joined.actors), "leaving ends the workers"
+    assert joined.waited[0] == WAIT_SECONDS, "for the first one that starts"
     assert joined.asked == {"num_cpus": threads, "num_gpus": gpus, "max_restarts": 0} and told == [threads] * count
     few = RayEngine(workers, threads, None, gpus)
     joined.actors.clear()
@@ -130,7 +134,7 @@ def test_a_cluster_is_joined_once_and_left_where_it_was_joined(joined: Any) -> N
     family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
     with socket.create_server(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0), family=family) as server:
         host = "[::1]" if family == socket.AF_INET6 else "127.0.0.1"
-        address = f"{host}:{server.getsockname()[1]}"
+        address = f"ray://{host}:{server.getsockname()[1]}"
         engine = RayEngine(1, address=address)
         assert [list(engine.map(double, [3])) for _ in range(2)] == [[(0, 6)]] * 2
         assert calls == [{"address": address, "log_to_driver": False, "logging_level": "ERROR"}], "none of its own options"

@@ -76,6 +76,15 @@ def test_bilinear_without_antialiasing_equals_torchs(size: tuple[int, int]) -> N
     assert torch.allclose(operator.A(plane), expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("size", [(60, 100), (45, 44), (30, 26), (23, 33), (89, 50)])
+def test_bicubic_without_antialiasing_equals_torchs(size: tuple[int, int]) -> None:
+    """Torch has OpenCV's sharpness and border."""
+    plane = torch.rand(1, 1, 90, 131, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    expected = functional.interpolate(plane, size, mode="bicubic", align_corners=False, antialias=False)
+    assert torch.allclose(build_task("sr", (1, 90, 131), small=size, down="opencv-bicubic").A(plane), expected, atol=1e-12)
+    assert torch.allclose(pillow_matrix(15, 5, "opencv-bicubic"), pillow_matrix(15, 5, "nearest"), atol=1e-14)
+
+
 def test_bilinear_without_antialiasing_is_box_or_nearest_at_whole_factors() -> None:
     """And softly the pixels around the middle of a cell, within half a cell."""
     assert torch.equal(pillow_matrix(12, 6, "opencv-bilinear"), pillow_matrix(12, 6, "box"))

@@ -153,17 +153,19 @@ def test_its_own_opposed_noise_is_that_of_the_plug_in() -> None:
 def test_seams_of_large_pictures_move_from_step_to_step(monkeypatch: pytest.MonkeyPatch) -> None:
     prior, problem, sigma = Uneven(), clean_problem("sr"), uneven_spread(SHAPE)
     asked: list[bool] = []
+    passed: list[dict[str, float]] = []
     times: list[tuple[int, bool]] = []
 
     def noted(prior: Prior, t: int, spread: Tensor, shifted: bool = False, **others: Any) -> Any:
         asked.append(shifted)
+        passed.append(others)
         times.append((t, shifted))
         return error_covariance(prior, t, spread, shifted, **others)
 
     monkeypatch.setattr("leader.plugins.ucdc.error_covariance", noted)
     for position in (2, 3, 4):
-        one_metric(UCDC(), prior, sigma, problem, position)
-    assert asked == [False, True, False]
+        one_metric(UCDC(share=0.6, narrow=0.7), prior, sigma, problem, position)
+    assert asked == [False, True, False] and passed == 3 * [{"share": 0.6, "narrow": 0.7}]
     times.clear()
     both = Problem.internal(torch.cat([problem.y] * 2), problem.operator)
     info = StepInfo(ids=[0, 1], positions=[5, 8], visits=[5, 8], t=torch.tensor([700, 40]), grids=[])

@@ -216,6 +216,9 @@ def test_settings_of_a_path_s_plugin_go_with_it(monkeypatch: pytest.MonkeyPatch)
     assert [getattr(item, "budget", None) for item in ready().plan.plugins] == [None, 0.1]
     without = ready(plugins=()).plan
     assert without.plugins == () and without.settings["method"]["eta"] == 0.3
+    given = ready(settings={"satp": {"eta": 3.0}, "eta": 0.4}).plan
+    assert [getattr(item, "budget", None) for item in given.plugins] == [None, 0.1], "what was not given stays"
+    assert getattr(given.plugins[1], "eta", None) == 3.0 and given.settings["method"]["eta"] == 0.4
 
 
 def test_who_replaces_the_plug_ins_keeps_the_settings_of_those_that_belong_to_the_task(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,8 @@ forms = ["full"]                        the forms that have these rows; by defau
 only = ["sr"]                           the tasks that have these rows; by default all
 count = 8                               the first images only; by default all of the form's
 
-[form.small]                            where it runs and on which images: fields of Form, on top of the package's forms.toml
+[form.small]                            where it runs and on which images: fields of Form, on top of the package's forms.toml;
+                                        forms that are `of` another there have that one's rows and entries without a table here
 [form.small.methods.sitcom]             steps and settings of one method in this form
 [table] and [figure]                    how the records are shown; see tables.py and figures.py
 """

@@ -19,7 +19,7 @@ from leader.bench.keys import identify, metrics_of_record, provenance
 from leader.bench.measures import DIGITS, counts, measure_memory, scores
 from leader.bench.priors import open_prior
 from leader.bench.records import Record
-from leader.bench.setup import operator_for, operator_of, sampler_of
+from leader.bench.setup import operator_for, sampler_of
 from leader.errors import LeaderError
 from leader.metrics.uncertainty import block_rank_correlation, calibration_error, interval_coverage, sparsification_error
 from leader.priors.base import Prior
@@ -73,12 +73,6 @@ def _answer(cell: Cell, numbers: Record, pictures: dict[str, bytes]) -> Answer:
     if names:
         record["pictures"] = names
     return Answer({**record, **numbers}, {names[kind]: data for kind, data in pictures.items()})
-
-
-def measure(cell: Cell, picture: Tensor) -> Problem:
-    """The problem of a cell: y of the picture [1, 3, H, W] in [0, 1]; its noise is the same for all methods."""
-    recipe = cell.recipe
-    return Problem.simulate(picture, operator_of(recipe, cell.index), recipe.sigma, recipe.seed, ids=[cell.index])
 
 
 def measure_cells(cells: Sequence[Cell]) -> list[Found]:

@@ -118,7 +118,8 @@ class Examination:
 
     def recognise_kernel(self, factor: float) -> Recognised:
         """The kernels that may have made a thumbnail, for enlarging it by `factor`."""
-        return recognise_kernel(self.picture.pixels, factor, self.history is not None)
+        noise = None if isinstance(self.noise, NotExamined) else self.noise.sigma
+        return recognise_kernel(self.picture.pixels, factor, self.history is not None, noise)
 
     @cached_property
     def drawing(self) -> bool:

@@ -64,6 +64,13 @@ class OpenCVBilinearSR(PillowSR):
     kernel = "opencv-bilinear"
 
 
+class OpenCVBicubicSR(PillowSR):
+    """cv2.resize with INTER_CUBIC: cubic interpolation without antialiasing."""
+
+    task = "sr-bicubic"
+    kernel = "opencv-bicubic"
+
+
 class SoftCentredSR(PillowSR):
     """As SoftNearestSR, around the middle of the cell: serves thumbnails of OpenCVBilinearSR."""
 
@@ -126,6 +133,7 @@ PILLOW_DOWNSAMPLING: dict[str, type[PillowSR]] = {
     "pillow-bicubic": PillowBicubicSR,
     "lanczos": LanczosSR,
     "opencv-bilinear": OpenCVBilinearSR,
+    "opencv-bicubic": OpenCVBicubicSR,
     "soft-centred": SoftCentredSR,
 }
 
@@ -163,6 +171,10 @@ KERNELS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
 """Pillow's kernels over the distance in pixels of the thumbnail, with the distance beyond which they are zero."""
 
 
+OPENCVS_SHARPNESS = -0.75
+"""Of Keys' cubic in OpenCV; Pillow's is -0.5."""
+
+
 def _half_width(scale: float) -> float:
     """Pixels from the middle at which the weights of a soft operator end: half a cell, or three quarters of a small one."""
     return max(scale / 2, min(1.5, 0.75 * scale))
@@ -185,6 +197,8 @@ def pillow_matrix(size: int, rows: int, kernel: str) -> Tensor:
         table = _triangle((pixel - taken) / _half_width(scale))
         return table / table.sum(1, keepdim=True)
     centre = (torch.arange(rows, dtype=torch.float64) + 0.5) * scale
+    if kernel == "opencv-bicubic":
+        return _cubic_interpolation(size, centre - 0.5)
     if kernel in ("opencv-bilinear", "soft-centred"):
         width = 1.0 if kernel == "opencv-bilinear" else max(1.0, _half_width(scale))
         table = _triangle((pixel + 0.5 - centre[:, None]) / width)
@@ -196,3 +210,11 @@ def pillow_matrix(size: int, rows: int, kernel: str) -> Tensor:
     table = weight((pixel + 0.5 - centre[:, None]) / scale)
     table = torch.where((pixel >= first) & (pixel < after), table, 0.0)
     return table / table.sum(1, keepdim=True)
+
+
+def _cubic_interpolation(size: int, places: Tensor) -> Tensor:
+    """[places, size]: OpenCV's bicubic interpolation between pixels; beyond the border the outermost one is repeated."""
+    taken = places.floor()[:, None] + torch.arange(-1, 3)
+    weights = keys_cubic(places[:, None] - taken, OPENCVS_SHARPNESS)
+    matrix = torch.zeros(len(places), size, dtype=torch.float64)
+    return matrix.scatter_add_(1, taken.long().clamp(0, size - 1), weights)

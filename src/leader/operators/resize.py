@@ -93,11 +93,11 @@ def count_samples(image_shape: tuple[int, int, int], factor: float, small: tuple
     return math.ceil(height / factor), math.ceil(width / factor)
 
 
-def keys_cubic(distance: Tensor) -> Tensor:
-    """Keys' cubic convolution kernel with a = -0.5, zero beyond distance 2."""
+def keys_cubic(distance: Tensor, a: float = -0.5) -> Tensor:
+    """Keys' cubic convolution kernel, zero beyond distance 2."""
     d = distance.abs()
-    near = (1.5 * d - 2.5) * d * d + 1
-    far = ((-0.5 * d + 2.5) * d - 4) * d + 2
+    near = ((a + 2) * d - (a + 3)) * d * d + 1
+    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
     return torch.where(d <= 1, near, torch.where(d < 2, far, torch.zeros_like(d)))
 
 

@@ -103,8 +103,14 @@ class Choice:
             path.method,
             (*plugins, *(name for name in added if name not in names)),
             path.steps,
-            **{**grid, **own, **self.settings},
+            **_join({**grid, **own}, self.settings),
         )
+
+
+def _join(usual: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with those that were given in their place; of a plug-in, those that were not given stay."""
+    parts = {name: {**usual[name], **value} for name, value in given.items() if isinstance(value, Mapping) and name in usual}
+    return {**usual, **given, **parts}
 
 
 def _share_known(problem: Problem) -> float:

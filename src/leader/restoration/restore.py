@@ -267,7 +267,7 @@ def prepare(image: ImageLike, task: str | None = None, **choices: Unpack[Restore
     mask         for inpainting: a file or a table, 1 (white) where the picture is known; None: where it is not transparent
     factor       for sr, 1 to 16 (default 4); or size: that of the result, (width, height) or "1920x1080"
     down         for sr: how the picture was made small, "auto" (the default: found in the picture), "nearest", "box",
-                 "bilinear", "pillow-bicubic", "lanczos", "opencv-bilinear", "bicubic" or "average"
+                 "bilinear", "pillow-bicubic", "lanczos", "opencv-bilinear", "opencv-bicubic", "bicubic" or "average"
     options      of a task of your own, by name
 
     >>> len(leader.prepare(torch.rand(3, 16, 16), "sr", factor=2, sigma=0.05, method="ddnm", steps=7).work())

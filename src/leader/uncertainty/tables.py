@@ -14,22 +14,22 @@ class TableCache:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
+        self.size = 0  # bytes of all tables
         self._tables: OrderedDict[Hashable, Tensor] = OrderedDict()
         self._lock = Lock()
-
-    @property
-    def size(self) -> int:
-        """Bytes of all tables."""
-        return sum(table.nbytes for table in self._tables.values())
 
     def find(self, key: Hashable, make: Callable[[], Tensor]) -> Tensor:
         """The table of a key, made if it is not here."""
         with self._lock:
             table = self._tables.get(key)
-        made = make() if table is None else table
+            if table is not None:
+                self._tables.move_to_end(key)
+                return table
+        made = make()
         with self._lock:
+            before = self._tables.pop(key, None)  # another thread's
             self._tables[key] = made
-            self._tables.move_to_end(key)
+            self.size += made.nbytes - (0 if before is None else before.nbytes)
             while self.size > self.limit:
-                self._tables.popitem(last=False)
+                self.size -= self._tables.popitem(last=False)[1].nbytes
         return made

@@ -23,16 +23,21 @@ from leader.forensics.size.kernel_features import (
     find_rhythm,
     find_steps,
 )
+from leader.forensics.size.kernel_risk import squared_errors
 from leader.forensics.size.thumbnails import (
+    ALIASING,
     COUNTED_ALIASING,
     COUNTED_DOUBT,
+    COUNTED_NOISE,
     KERNELS,
     LEAST_SHARE,
-    SURE_OF_NEAREST,
+    MUCH,
+    SOFT,
+    SURE_OF_ALIASING,
     Recognised,
+    assume_kernel,
     kernel_chances,
     kernel_spread,
-    mix_kernels,
     name_mixture,
     power_law,
     probabilities,
@@ -76,9 +81,10 @@ def test_kernels_that_differ_most_are_told_apart(factor: int) -> None:
     for chances in (chances for rows in found.values() for chances in rows):
         assert set(chances) == set(KERNELS) and sum(chances.values()) == pytest.approx(1)
     means = {made: {name: float(np.mean([row[name] for row in rows])) for name in KERNELS} for made, rows in found.items()}
-    for kernel in ("nearest", "box", "bilinear", "lanczos"):
-        assert means[kernel][kernel] > max(0.5, 2 * max(means[made][kernel] for made in PILLOWS if made != kernel)), kernel
-    assert all(row["nearest"] + row["opencv-bilinear"] > 0.9 for row in found["nearest"])
+    for kernel in ("box", "bilinear", "lanczos"):
+        assert means[kernel][kernel] > max(0.4, 2 * max(means[made][kernel] for made in PILLOWS if made != kernel)), kernel
+    aliasing = {made: sum(row[name] for name in ALIASING) for made, row in means.items()}
+    assert aliasing["nearest"] > 0.9 > 3 * max(aliasing[made] for made in PILLOWS[1:])
 
 
 def without_antialiasing(large: NDArray[np.uint8], factor: int) -> NDArray[np.float64]:
@@ -92,11 +98,11 @@ def test_bilinear_without_antialiasing_is_not_put_off_centre() -> None:
     """At factor 4 it looks like nearest neighbour but lies in the middle; at odd factors it is nearest neighbour."""
     for large in samples():
         found = recognise_kernel(without_antialiasing(large, 4), 4, False)
-        assert "soft-centred" in found.down and "soft-nearest" not in found.down
-        assert found.probabilities["nearest"] + found.probabilities["opencv-bilinear"] > 0.5
+        assert sum(found.probabilities[name] for name in ALIASING) > 0.5
     for factor in (2, 3, 5):
         chances = kernel_chances(without_antialiasing(samples()[0], factor), factor, False)
         assert chances["opencv-bilinear"] == 0 and sum(chances.values()) == pytest.approx(1)
+        assert (chances["opencv-bicubic"] == 0) == (factor != 2)
 
 
 @pytest.mark.parametrize(("factor", "slope"), [(2, 2.4), (2, 3.2), (1.5, 3.2)])
@@ -148,7 +154,7 @@ def test_the_spread_equals_what_the_kernels_make_of_a_field(factor: float, down:
     assumed = reduce(PILLOW_DOWNSAMPLING[down].kernel if down in PILLOW_DOWNSAMPLING else down)
     for kernel, variance in zip(KERNELS, found):
         expected = float(((reduce(kernel) - assumed)[4:-4, 4:-4] ** 2).mean())
-        assert variance == pytest.approx(expected, rel=0.4, abs=1e-12), kernel
+        assert variance == pytest.approx(expected, rel=0.5, abs=1e-12), kernel
 
 
 def even(**chances: float) -> dict[str, float]:
@@ -160,7 +166,8 @@ def test_a_mixture_has_shares_that_sum_to_one_and_no_small_ones() -> None:
     for _ in range(200):
         chances = dict(zip(KERNELS, (rng.dirichlet(np.full(len(KERNELS), 0.5))).tolist()))
         shares = read_mixture(name_mixture(chances)) or {name_mixture(chances): 1.0}
-        kept = {KERNELS[name]: chance for name, chance in chances.items() if chance >= LEAST_SHARE}
+        sums = {down: sum(chances[name] for name in KERNELS if KERNELS[name] == down) for down in KERNELS.values()}
+        kept = {down: chance for down, chance in sums.items() if chance >= LEAST_SHARE}
         assert set(shares) == set(kept) and sum(shares.values()) == pytest.approx(1)
         assert all(abs(share - kept[down] / sum(kept.values())) <= 0.01 for down, share in shares.items())
     assert name_mixture(even(box=0.985, lanczos=0.015)) == "box"
@@ -168,56 +175,70 @@ def test_a_mixture_has_shares_that_sum_to_one_and_no_small_ones() -> None:
     assert name_mixture(even(box=1 / 3, bilinear=1 / 3, lanczos=1 / 3)) == "box:34+bilinear:33+lanczos:33"
 
 
-def test_the_doubt_is_the_spread_about_the_mean() -> None:
+def test_the_doubt_is_the_spread_about_what_is_assumed() -> None:
     pixels = np.asarray(thumbnail("bicubic", 3)) / 255
-    torn = mix_kernels(pixels, 4, even(box=0.5, bicubic=0.3, lanczos=0.2))
-    assert torn.down == "box:50+pillow-bicubic:30+lanczos:20"
-    spread = kernel_spread(pixels, 4, torn.down)
-    expected = math.sqrt(0.5 * spread[1] + 0.3 * spread[3] + 0.2 * spread[4])
-    assert torn.doubt == pytest.approx(COUNTED_DOUBT * expected) and expected > 0
-    least = min(0.5 * s[1] + 0.3 * s[3] + 0.2 * s[4] for s in (kernel_spread(pixels, 4, down) for down in KERNELS.values()))
-    assert expected**2 < least  # no single kernel is as near to all of them
-    assert mix_kernels(pixels, 4, even(lanczos=1.0)).doubt == 0
-    missed = mix_kernels(pixels, 4, even(nearest=0.02, box=0.98))
-    assert missed.down == "box" and missed.doubt == pytest.approx(
-        COUNTED_DOUBT * math.sqrt(0.02 * kernel_spread(pixels, 4, "box")[0])
-    )
+    for chances in (even(box=0.5, bicubic=0.3, lanczos=0.2), even(nearest=0.02, box=0.98)):
+        found = assume_kernel(pixels, 4, chances, 0.002)
+        spread = kernel_spread(pixels, 4, found.down)
+        expected = COUNTED_DOUBT * math.sqrt(sum(chances[name] * value for name, value in zip(KERNELS, spread)))
+        assert found.doubt == pytest.approx(expected) and expected > 0
+    assert assume_kernel(pixels, 4, even(lanczos=1.0)).doubt == 0
+    proved = assume_kernel(pixels, 3, even(nearest=1.0))
+    spread = kernel_spread(pixels, 3, proved.down)
+    assert proved.doubt == pytest.approx(COUNTED_ALIASING * math.sqrt(spread[0])) and proved.down == "soft-nearest"
 
 
-def test_nearest_neighbour_is_claimed_only_where_it_is_proved() -> None:
+@pytest.mark.parametrize(("factor", "noise"), [(4, 0.002), (2, 0.03), (1.5, 0.01)])
+def test_the_operator_that_is_assumed_costs_least(factor: float, noise: float) -> None:
+    """In decibels, by the probabilities; misread is who loses much by it."""
+    pixels = np.asarray(thumbnail("box", 5)) / 255
+    law = power_law(np.asarray(thumbnail("box", 5).convert("L")) / 255)
+    for chances in (even(box=0.4, bilinear=0.6), even(bicubic=0.5, lanczos=0.5), even(nearest=0.3, bilinear=0.7)):
+        made = [name for name, chance in chances.items() if chance]
+        found = assume_kernel(pixels, factor, chances, noise)
+        rivals = [KERNELS[name] for name in made if name != "nearest"]
+        errors = squared_errors(law, factor, COUNTED_NOISE * noise, made, [found.down, *rivals, "soft-nearest"])
+        share, lost = np.array([chances[name] for name in made]), 10 * np.log10(errors)
+        costs = share @ lost
+        assert costs[0] <= costs[: 1 + len(rivals)].min() + 0.01, chances
+        assert found.misread == pytest.approx(share @ (lost[:, 0] - lost.min(1) > MUCH))
+
+
+def test_a_likely_kernel_is_not_assumed_where_it_would_ruin_a_less_likely_one() -> None:
+    """Bilinear would amplify what nearest neighbour has left; the other way round little is lost."""
+    pixels = np.asarray(thumbnail("box", 5)) / 255
+    for factor in (2, 3, 4):
+        assert assume_kernel(pixels, factor, even(nearest=0.3, bilinear=0.7), 0.001).down != "bilinear"
+        assert assume_kernel(pixels, factor, even(nearest=0.001, bilinear=0.999), 0.001).down == "bilinear"
+
+
+def test_what_leaves_pixels_out_is_assumed_alone_only_where_it_is_proved() -> None:
     pixels = np.asarray(thumbnail("nearest", 3)) / 255
-    proved = mix_kernels(pixels, 3, even(nearest=SURE_OF_NEAREST, box=1 - SURE_OF_NEAREST))
+    proved = assume_kernel(pixels, 3, even(nearest=SURE_OF_ALIASING, box=1 - SURE_OF_ALIASING))
     assert proved.down == "soft-nearest" and proved.words().startswith("It was made smaller by nearest (90 % likely)")
-    assert proved.doubt == pytest.approx(COUNTED_ALIASING * math.sqrt(kernel_spread(pixels, 3, "soft-nearest")[0]))
-    share = round(100 * SURE_OF_NEAREST) - 1
-    torn = mix_kernels(pixels, 3, even(nearest=share / 100, box=1 - share / 100))
-    assert torn.down == f"soft-nearest:{share}+box:{100 - share}"
-    assert "nearest or box (it cannot be told which)" in torn.words()
+    share = SURE_OF_ALIASING - 0.01
+    assert assume_kernel(pixels, 3, even(nearest=share, box=1 - share)).down not in SOFT
+    both = {**even(nearest=0.5, box=0.05), "opencv-bilinear": 0.3, "opencv-bicubic": 0.15}
+    assert assume_kernel(pixels, 4, both).down in SOFT
 
 
-def test_at_factor_two_a_mean_is_not_shifted_by_an_unlikely_nearest_neighbour() -> None:
-    pixels = np.asarray(thumbnail("box", 3, 2)) / 255
-    unlikely = mix_kernels(pixels, 2, even(nearest=0.4, box=0.3, lanczos=0.3))
-    assert unlikely.down == "box:50+lanczos:50" and unlikely.misread == pytest.approx(0.4)
-    assert unlikely.doubt == pytest.approx(mix_kernels(pixels, 2, even(box=0.5, lanczos=0.5)).doubt)
-    assert mix_kernels(pixels, 2, even(nearest=0.8, box=0.2)).down == "soft-nearest:80+box:20"
-    assert mix_kernels(pixels, 3, even(nearest=0.4, box=0.6)).down == "soft-nearest:40+box:60"
+def test_at_factor_two_nearest_neighbour_is_put_in_the_middle() -> None:
+    """On which side it lies nobody knows, and OpenCV's bicubic kernel looks the same; by hand it is taken at its word."""
+    pixels = np.asarray(thumbnail("nearest", 3, 2)) / 255
+    found = assume_kernel(pixels, 2, {**even(nearest=0.6), "opencv-bicubic": 0.4}, 0.002)
+    assert found.down == "opencv-bicubic"
+    assert "by nearest or opencv-bicubic (it cannot be told which): opencv-bicubic is assumed" in found.words()
+    mean = assume_kernel(pixels, 2, even(nearest=0.3, box=0.4, lanczos=0.3), 0.002)
+    assert "soft-nearest" not in mean.down
+    assert take_given_kernel(pixels, 2, "nearest").down == "soft-nearest"
 
 
-def test_at_even_factors_one_operator_serves_all_that_leave_pixels_out() -> None:
+def test_opencvs_bicubic_kernel_is_taken_literally_at_small_factors_only() -> None:
     pixels = np.asarray(thumbnail("nearest", 3)) / 255
-    both = {**even(nearest=0.72, box=0.04), "opencv-bilinear": 0.24}
-    proved = mix_kernels(pixels, 4, both)
-    spread = kernel_spread(pixels, 4, "soft-centred")
-    assert proved.down == "soft-centred" and proved.misread == pytest.approx(0.04)
-    assert proved.doubt == pytest.approx(COUNTED_ALIASING * math.sqrt(0.75 * spread[0] + 0.25 * spread[5]))
-    assert proved.words().startswith(
-        "It was made smaller by nearest or opencv-bilinear (96 % likely); the doubt left counts as"
-    )
-    torn = mix_kernels(pixels, 4, {**even(nearest=0.5, box=0.3), "opencv-bilinear": 0.2})
-    assert torn.down == "soft-centred:70+box:30" and torn.misread == pytest.approx(0.5)
-    apart = mix_kernels(pixels, 2.5, both)
-    assert apart.down == "soft-nearest:72+box:4+soft-centred:24"
+    found = assume_kernel(pixels, 2, even(**{"opencv-bicubic": 1.0}))
+    assert found.down == "opencv-bicubic" and found.doubt == found.misread == 0
+    assert found.words() == "It is taken to have been made smaller by opencv-bicubic (100 % likely)."
+    assert assume_kernel(pixels, 4, even(**{"opencv-bicubic": 1.0})).down == "soft-centred"
 
 
 def test_what_is_assumed_is_said_in_words() -> None:
@@ -226,10 +247,14 @@ def test_what_is_assumed_is_said_in_words() -> None:
         "It was made smaller by bicubic or lanczos (it cannot be told which): their mean is assumed, and the difference counts "
         "as noise of 0.0031; use down to say how it was made smaller."
     )
-    unproved = Recognised("soft-nearest:74+box:20+lanczos:6", even(nearest=0.74, box=0.2, lanczos=0.06), 0.01)
-    assert "by nearest or box (it cannot be told which)" in unproved.words()
     clear = Recognised("box:90+lanczos:10", even(box=0.9, lanczos=0.1), 0.002)
     assert clear.words() == "It was made smaller by box (90 % likely); the doubt left counts as noise of 0.002."
+    safest = Recognised("box", even(bicubic=0.5, lanczos=0.3, box=0.2), 0.002)
+    assert "bicubic or lanczos or box (it cannot be told which): box is assumed, which loses least, and" in safest.words()
+    other = Recognised("box", even(bilinear=0.5, lanczos=0.5), 0.002)
+    assert "by bilinear or lanczos (it cannot be told which): box is assumed" in other.words()
+    served = Recognised("soft-centred", {**even(nearest=0.7), "opencv-bilinear": 0.26, "opencv-bicubic": 0.04}, 0.01)
+    assert "nearest or opencv-bilinear (it cannot be told which): opencv-bilinear is assumed" in served.words()
 
 
 def test_what_is_told_is_taken_and_only_aliasing_is_left() -> None:
@@ -241,8 +266,12 @@ def test_what_is_told_is_taken_and_only_aliasing_is_left() -> None:
     plain = take_given_kernel(picture.pixels, 4, "opencv-bilinear")
     assert plain.down == "soft-centred" and plain.misread == 0
     assert plain.doubt == pytest.approx(COUNTED_ALIASING * math.sqrt(kernel_spread(picture.pixels, 4, "soft-centred")[5]))
+    literal = take_given_kernel(picture.pixels, 2, "opencv-bicubic")
+    assert literal.down == "opencv-bicubic" and literal.doubt == literal.misread == 0
     mixed = take_given_kernel(picture.pixels, 3, "soft-nearest:40+lanczos:60")
-    assert mixed == mix_kernels(picture.pixels, 3, even(nearest=0.4, lanczos=0.6))
+    spread = kernel_spread(picture.pixels, 3, mixed.down)
+    assert mixed.down == "soft-nearest:40+lanczos:60" and mixed.probabilities == even(nearest=0.4, lanczos=0.6)
+    assert mixed.doubt == pytest.approx(COUNTED_DOUBT * math.sqrt(0.4 * spread[0] + 0.6 * spread[4]))
 
 
 @pytest.mark.parametrize(("factor", "rough"), [(1.5, 0.2), (1.37, 0.05), (2.5, 0.1)])
@@ -314,7 +343,7 @@ def test_the_middle_speaks_for_a_large_picture() -> None:
 def test_too_small_or_not_enlarged() -> None:
     tiny = Picture(np.random.default_rng(0).random((12, 20, 3)).astype(np.float32))
     found = examine(tiny).recognise_kernel(4)
-    assert set(found.probabilities.values()) == {1 / 6} and found.doubt > 0
+    assert set(found.probabilities.values()) == {1 / 7} and found.doubt > 0
     same = examine(tiny).recognise_kernel(1)
     assert (same.down, same.doubt) == ("pillow-bicubic", 0.0)
     flat = examine(Picture(np.full((40, 40, 1), 0.5, np.float32))).recognise_kernel(4)
@@ -324,28 +353,18 @@ def test_too_small_or_not_enlarged() -> None:
 @pytest.mark.parametrize("size", [(20, 200), (200, 20)])
 def test_a_strip_holds_too_little_to_tell_kernels_apart(size: tuple[int, int]) -> None:
     pixels = np.random.default_rng(0).random((*size, 3)).astype(np.float32)
-    assert set(examine(Picture(pixels)).recognise_kernel(4).probabilities.values()) == {1 / 6}
-
-
-@pytest.mark.parametrize(
-    ("nearest", "misread"),
-    [(0.0, 0.0), (0.35, 0.35), (SURE_OF_NEAREST - 0.01, SURE_OF_NEAREST - 0.01), (0.98, 0.02), (1.0, 0.0)],
-)
-def test_the_chance_that_nearest_neighbour_was_mistaken(nearest: float, misread: float) -> None:
-    """Either taken for another kernel, or another for it: no noise level makes up for that."""
-    pixels = np.asarray(thumbnail("box", 1)) / 255
-    assert mix_kernels(pixels, 4, even(nearest=nearest, box=1 - nearest)).misread == pytest.approx(misread)
+    assert set(examine(Picture(pixels)).recognise_kernel(4).probabilities.values()) == {1 / 7}
 
 
 def test_a_thumbnail_whose_making_is_a_guess_is_doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recognised: the verdict says how likely the guess is wrong. Told: nothing is guessed."""
     uneven = even(nearest=0.2, box=0.3, bilinear=0.2, bicubic=0.2, lanczos=0.1)
-    monkeypatch.setattr(Examination, "recognise_kernel", lambda *_: Recognised("box", uneven, 0.01))
+    monkeypatch.setattr(Examination, "recognise_kernel", lambda *_: Recognised("box", uneven, 0.01, 0.2))
     posed = prepare(photograph(24, 24), "sr", factor=2, prior=CheapPrior(), steps=2).posed
     assert posed.misread == pytest.approx(0.2)
     assert prepare(photograph(24, 24), "sr", factor=2, down="box", prior=CheapPrior(), steps=2).posed.misread == 0
 
 
 def test_the_likeliest_kernels_are_told_the_first_one_first() -> None:
-    chances = {"nearest": 0.02, "box": 0.2, "bilinear": 0.1, "bicubic": 0.28, "lanczos": 0.4}
+    chances = even(nearest=0.02, box=0.2, bilinear=0.1, bicubic=0.28, lanczos=0.4)
     assert "smaller by lanczos or bicubic or box (" in str(Recognised("box:42+lanczos:58", chances, 0.01).words())

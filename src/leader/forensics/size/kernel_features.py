@@ -21,6 +21,9 @@ Array = NDArray[np.float64]
 
 BANDS = (0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5001)
 """Borders of the bands, the larger of both frequencies in cycles per pixel; each is split into axes and diagonals."""
+FITTED_SIDES = {4 / 3: 72, 1.5: 72, 1.75: 72, 2: 60, 2.5: 48, 3: 44, 4: 36, 6: 36, 8: 36}
+"""Pixels of a side, by the factor, of the thumbnails that the network was fitted to. It is told those and not the size of the
+one it sees: it has no experience with others, and larger ones only show more clearly what it looks at."""
 _CONSTANTS = read_constants("size.kernel_features")
 LONGEST_PART = _CONSTANTS.count("longest_part")
 WEAKEST_STEP, FLAT = _CONSTANTS.numbers("weakest_step", "flat")
@@ -36,7 +39,7 @@ def find_features(pixels: NDArray[np.floating], factor: float) -> Array:
     plane, starts = find_plane(pixels)
     bands = np.log(band_powers(plane) + ROUNDING)
     rhythm = find_rhythm(plane, factor, (pixels.shape[0], pixels.shape[1]), starts)
-    strength = [bands[:4].mean(), np.log(min(plane.shape))]
+    strength = [bands[:4].mean(), np.log(np.interp(factor, list(FITTED_SIDES), list(FITTED_SIDES.values())))]
     found = [bands - bands[:4].mean(), edge_profiles(plane), find_fractions(plane), find_steps(plane), rhythm, strength]
     return np.concatenate([*found, find_differences(plane)])
 

@@ -3,23 +3,22 @@
 A small network weighs what the thumbnail shows of the kernel (`kernel_features`), its factor and whether it is a JPEG;
 benchmarks/thumbnails.py fits it (thumbnails.safetensors). It runs in float64, so that its answer is the same on every machine.
 
-With a picture of covariance C and kernels k of probabilities p_k, the best linear estimate is that of a measurement by the mean
-operator M = sum p_k A_k with the noise sum p_k (A_k - M) C (A_k - M)^T besides its own. So the mean of the kernels is assumed
-(`leader.operators.pillow_resize.MixedSR`), and the doubt is noise: by how much the thumbnail would differ had one of them made
-it, for a picture whose spectrum is the power law that fits the thumbnail's coarse detail. A part of it counts, as white noise:
-it lies in fine detail, where the picture is weak, and all of it would cost the right kernel more than it saves a wrong one.
+Kernels often cannot be told apart, and mistakes are not alike: a kernel taken for a softer one is ruined. So what is assumed is
+not the likeliest kernel but the operator with the smallest expected loss in decibels (`kernel_risk`), one kernel's or a mean of
+several (`leader.operators.pillow_resize.MixedSR`). The doubt is noise: by how much the thumbnail would differ had one of the
+others made it, for a picture whose spectrum is the power law that fits the thumbnail's coarse detail. A part of it counts, as
+white noise: it lies in fine detail, where the picture is weak, and all of it would cost the right kernel more than it saves a
+wrong one.
 
-Nearest neighbour takes a pixel that may lie half a pixel beside the middle of its cell, and aliases: it is assumed alone only
-where it is proved, and is otherwise a part of the mean. So is bilinear interpolation without antialiasing (OpenCV's), which
-stays in the middle of the cell. At odd factors the two are the same; at even ones beyond 2 nobody can tell them apart, and one
-operator, in the middle, serves both: it costs nearest neighbour less than the other one would cost the others.
+Nearest neighbour takes a pixel that may lie beside the middle of its cell, and aliases; OpenCV's bilinear and bicubic
+interpolation without antialiasing stay in the middle. At odd factors all three are the same.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib import resources
 from itertools import pairwise
 
@@ -29,8 +28,9 @@ from safetensors.numpy import load_file
 
 from leader.forensics.constants import read_constants
 from leader.forensics.size.kernel_features import BANDS, ROUNDING, band_powers, find_features, find_plane
+from leader.forensics.size.kernel_risk import squared_differences, squared_errors
 from leader.messages import Note, Remedy
-from leader.operators.pillow_resize import PILLOW_DOWNSAMPLING, pillow_matrix, read_mixture
+from leader.operators.pillow_resize import read_mixture
 
 Array = NDArray[np.float64]
 
@@ -41,16 +41,23 @@ KERNELS = {
     "bicubic": "pillow-bicubic",
     "lanczos": "lanczos",
     "opencv-bilinear": "soft-centred",
+    "opencv-bicubic": "soft-centred",
 }
-"""Pillow's kernels and OpenCV's usual one, and the operators that serve their thumbnails, by the names of the option `down`."""
-NEAREST, OPENCVS = ALIASING = ("nearest", "opencv-bilinear")
+"""Pillow's kernels and OpenCV's without antialiasing, and the operators that serve their thumbnails, by the names of the option
+`down`."""
+NEAREST, OPENCVS = "nearest", ("opencv-bilinear", "opencv-bicubic")
+ALIASING = (NEAREST, *OPENCVS)
 """Those that leave pixels out: taken literally, they would give a prior too little to start from."""
+SOFT = tuple(KERNELS[name] for name in ALIASING)
+"""What serves only those."""
+LITERAL = 2
+"""The largest factor at which OpenCV's bicubic kernel is taken literally: half of the pixels along an axis are enough."""
 _CONSTANTS = read_constants("size.thumbnails")
 COARSE_BANDS = _CONSTANTS.count("coarse_bands")
-RARER, SHIFTED = _CONSTANTS.numbers("rarer", "shifted")
+RARER, MUCH, COUNTED_NOISE = _CONSTANTS.numbers("rarer", "much", "counted_noise")
 FARTHER = _CONSTANTS.series("farther")
-SMALLEST_THUMBNAIL, GRID = _CONSTANTS.counts("smallest_thumbnail", "grid")
-SURE_OF_NEAREST, LEAST_SHARE = _CONSTANTS.numbers("sure_of_nearest", "least_share")
+SMALLEST_THUMBNAIL = _CONSTANTS.count("smallest_thumbnail")
+SURE_OF_ALIASING, LEAST_SHARE = _CONSTANTS.numbers("sure_of_aliasing", "least_share")
 COUNTED_DOUBT, COUNTED_ALIASING = _CONSTANTS.numbers("counted_doubt", "counted_aliasing")
 
 
@@ -61,96 +68,113 @@ class Recognised:
     down           the kernel, or the mean of several, as the option of super-resolution names it
     probabilities  of each of KERNELS
     doubt          standard deviation, for [0, 1] pixels, that white noise gains by what is not known of the kernel
+    misread        the probability that it was made by a kernel with which this one costs much
     """
 
     down: str
     probabilities: dict[str, float]
     doubt: float
-
-    @property
-    def misread(self) -> float:
-        """The probability that a nearest-neighbour thumbnail was taken for another, or another for one."""
-        served = sum(self.probabilities[name] for name in self._served())
-        return 1 - served if served else self.probabilities[NEAREST]
-
-    def _served(self) -> tuple[str, ...]:
-        """Which of ALIASING the operator serves, where it serves nothing else."""
-        return {KERNELS[NEAREST]: (NEAREST,), KERNELS[OPENCVS]: ALIASING}.get(self.down, ())
+    misread: float = 0.0
 
     def words(self) -> str:
         """One sentence."""
         ranked = sorted(self.probabilities, key=lambda name: -self.probabilities[name])
-        alone = [name for name, down in KERNELS.items() if down == self.down]
-        if self._served():
-            alone = [" or ".join(name for name in self._served() if self.probabilities[name] >= LEAST_SHARE)]
+        meant = [name for name in ranked if self.down in (name, KERNELS[name]) and self.probabilities[name] >= LEAST_SHARE]
         rivals = [name for name in ranked if self.probabilities[name] >= self.probabilities[ranked[0]] / 3]
-        likely = alone or (ranked[:2] if rivals == ["nearest"] else rivals)
-        if len(likely) == 1:
-            chance = f"{100 * sum(self.probabilities[name] for name in likely[0].split(' or ')):.0f} % likely"
+        likely = ranked[:2] if rivals == [NEAREST] and not meant else rivals
+        if set(likely) <= set(meant) or len(likely) == 1:
+            named = meant or likely
+            said = f"{' or '.join(named)} ({100 * sum(self.probabilities[name] for name in named):.0f} % likely)"
             if self.doubt == 0:
-                return f"It is taken to have been made smaller by {likely[0]} ({chance})."
-            return f"It was made smaller by {likely[0]} ({chance}); the doubt left counts as noise of {self.doubt:.2g}."
+                return f"It is taken to have been made smaller by {said}."
+            return f"It was made smaller by {said}; the doubt left counts as noise of {self.doubt:.2g}."
+        assumed = "their mean is assumed" if read_mixture(self.down) else f"{self._name()} is assumed, which loses least"
         return Note(
             "kernel guessed",
-            f"It was made smaller by {' or '.join(likely)} (it cannot be told which): their mean is assumed, and the "
-            f"difference counts as noise of {self.doubt:.2g}.",
+            f"It was made smaller by {' or '.join(likely)} (it cannot be told which): {assumed}, and the difference counts as "
+            f"noise of {self.doubt:.2g}.",
             Remedy("say how it was made smaller", {"down": None}),
         )
 
+    def _name(self) -> str:
+        """The kernel that a single operator serves."""
+        return next((name for name, down in KERNELS.items() if down == self.down), self.down)
 
-def recognise_kernel(pixels: NDArray[np.floating], factor: float, compressed: bool) -> Recognised:
-    """How a thumbnail, pixels [H, W, C] in [0, 1], became small, where it is to be enlarged by `factor`."""
+
+def recognise_kernel(pixels: NDArray[np.floating], factor: float, compressed: bool, noise: float | None = None) -> Recognised:
+    """How a thumbnail, pixels [H, W, C] in [0, 1], became small, where it is to be enlarged by `factor`.
+
+    noise  its standard deviation, None: not known
+    """
     chances = kernel_chances(pixels, factor, compressed)
-    return Recognised(KERNELS["bicubic"], chances, 0.0) if factor == 1 else mix_kernels(pixels, factor, chances)
+    return Recognised(KERNELS["bicubic"], chances, 0.0) if factor == 1 else assume_kernel(pixels, factor, chances, noise)
 
 
 def kernel_chances(pixels: NDArray[np.floating], factor: float, compressed: bool) -> dict[str, float]:
     """The probability of each of KERNELS, even where the thumbnail is too small to tell; they sum to 1."""
     if min(pixels.shape[:2]) < SMALLEST_THUMBNAIL:
-        return {name: 1 / len(KERNELS) for name in KERNELS}
+        possible = [name for name in KERNELS if name not in list_equal(factor)]
+        return {name: (name in possible) / len(possible) for name in KERNELS}
     return probabilities(find_features(pixels, factor), factor, compressed)
 
 
-def mix_kernels(pixels: NDArray[np.floating], factor: float, chances: dict[str, float]) -> Recognised:
-    """A kernel that leaves pixels out where it is proved, else the mean of the kernels by their probabilities."""
-    served = operators_at(factor)
-    for down in (KERNELS[name] for name in ALIASING):
-        alone = {name: chance for name, chance in chances.items() if served[name] == down}
-        if (total := sum(alone.values())) >= SURE_OF_NEAREST:
-            shares = {name: chance / total for name, chance in alone.items()}
-            return Recognised(down, chances, find_doubt(pixels, factor, down, shares))
-    meant = leave_out_nearest(chances) if factor == 2 else chances
-    down = name_mixture(meant, served)
-    return Recognised(down, chances, find_doubt(pixels, factor, down, meant))
+def list_equal(factor: float) -> tuple[str, ...]:
+    """Those of OpenCV's kernels that are another of KERNELS at this factor: nearest neighbour, or box."""
+    if factor % 2 == 1:
+        return OPENCVS
+    return OPENCVS[:1] if factor == 2 else ()
 
 
-def leave_out_nearest(chances: dict[str, float]) -> dict[str, float]:
-    """The probabilities of the others where nearest neighbour is not likely enough.
+def assume_kernel(
+    pixels: NDArray[np.floating], factor: float, chances: dict[str, float], noise: float | None = None
+) -> Recognised:
+    """The operator that costs least by these probabilities: one that serves a kernel, or a mean of them."""
+    law = power_law(find_plane(pixels)[0])
+    made = [name for name, chance in chances.items() if chance > 0]
+    assumed = list_candidates(chances, factor)
+    level = COUNTED_NOISE * max(noise or 0.0, math.sqrt(ROUNDING))
+    errors = squared_errors(law, factor, level, made, list(dict.fromkeys([*assumed, *(KERNELS[name] for name in made)])))
+    costs = np.array([chances[name] for name in made]) @ np.log(errors[:, : len(assumed)])
+    chosen = int(costs.argmin())
+    lost = 10 * np.log10(errors[:, chosen] / errors.min(1))
+    misread = sum(chances[name] for name, loss in zip(made, lost) if loss > MUCH)
+    return Recognised(assumed[chosen], chances, find_doubt(pixels, factor, assumed[chosen], chances), misread)
 
-    At factor 2 all its pixels lie half a pixel aside in the same direction. A mean with it is shifted in part, which costs all
-    kernels much: restored validation thumbnails lost about half as much without it.
+
+def list_candidates(chances: dict[str, float], factor: float) -> list[str]:
+    """The operators that may be assumed: those of kernels that leave pixels out where that is proved, else those of the others,
+    and the mean of all with and without the former.
     """
-    nearest = chances[NEAREST]
-    if nearest >= SHIFTED:
-        return chances
-    return {name: 0.0 if name == NEAREST else chance / (1 - nearest) for name, chance in chances.items()}
+    served = operators_at(factor)
+    possible = {name: chance for name, chance in chances.items() if chance > 0}
+    smooth = {name: 0.0 if name in ALIASING else chance for name, chance in chances.items()}
+    if sum(chances[name] for name in ALIASING) >= SURE_OF_ALIASING:
+        return list(dict.fromkeys(served[name] for name in possible if name in ALIASING))
+    means = [name_mixture(one, served) for one in (chances, smooth) if any(one.values())]
+    return list(dict.fromkeys([*(served[name] for name in possible if served[name] not in SOFT), *means]))
 
 
 def operators_at(factor: float) -> dict[str, str]:
-    """KERNELS, but at even factors beyond 2 one operator for all that leave pixels out."""
-    return {**KERNELS, NEAREST: KERNELS[OPENCVS]} if factor > 2 and factor % 2 == 0 else KERNELS
+    """KERNELS, and the operators that serve them at this factor.
+
+    At even factors nearest neighbour lies beside the middle of its cell, on which side depends on the program, and cannot be
+    told from OpenCV's kernels in the middle. Theirs serves it too: at factor 2 it is then about as good as a plain enlargement,
+    while the other way round 5 dB are lost.
+    """
+    literal = {**KERNELS, "opencv-bicubic": "opencv-bicubic"} if factor <= LITERAL else KERNELS
+    return {**literal, NEAREST: literal["opencv-bicubic"]} if factor % 2 == 0 else literal
 
 
 def find_doubt(pixels: NDArray[np.floating], factor: float, down: str, chances: dict[str, float]) -> float:
     """The standard deviation that counts of what kernels of these probabilities differ by from the operator `down`."""
     variance = float(np.array([chances.get(name, 0.0) for name in KERNELS]) @ kernel_spread(pixels, factor, down))
-    aliasing = down in [KERNELS[name] for name in ALIASING]
-    return (COUNTED_ALIASING if aliasing else COUNTED_DOUBT) * math.sqrt(variance)
+    return (COUNTED_ALIASING if down in SOFT else COUNTED_DOUBT) * math.sqrt(variance)
 
 
 def name_mixture(chances: dict[str, float], served: dict[str, str] = KERNELS) -> str:
-    """The mean of kernels as the option `down` names it: shares in per cent, without those below LEAST_SHARE."""
-    sums = {down: sum(chances[name] for name in served if served[name] == down) for down in served.values()}
+    """The mean of kernels as the option `down` names it: shares in per cent, without those below LEAST_SHARE of all."""
+    total = sum(chances.values())
+    sums = {down: sum(chances[name] for name in served if served[name] == down) / total for down in served.values()}
     kept = {down: chance for down, chance in sums.items() if chance >= LEAST_SHARE}
     exact = {down: 100 * chance / sum(kept.values()) for down, chance in kept.items()}
     shares = {down: int(share) for down, share in exact.items()}
@@ -161,19 +185,23 @@ def name_mixture(chances: dict[str, float], served: dict[str, str] = KERNELS) ->
 
 def take_given_kernel(pixels: NDArray[np.floating], factor: float, down: str) -> Recognised:
     """The same where it is given: one of ALIASING, or a mixture of kernels."""
-    shares = read_mixture(down) or {KERNELS[down]: 1.0}
-    chances = {name: shares.get(operator, 0.0) for name, operator in KERNELS.items()}
-    assumed = KERNELS.get(down, down)
+    named = {operator: name for name, operator in reversed(KERNELS.items())}
+    chances = dict.fromkeys(KERNELS, 0.0)
+    for one, share in (read_mixture(down) or {down: 1.0}).items():
+        chances[named.get(one, one)] += share
+    literal = down == "opencv-bicubic" and factor <= LITERAL
+    assumed = down if literal else KERNELS.get(down, down)
     return Recognised(assumed, chances, find_doubt(pixels, factor, assumed, chances))
 
 
-def probabilities(found: Array, factor: float, compressed: bool) -> dict[str, float]:
+def probabilities(found: NDArray[np.floating], factor: float, compressed: bool) -> dict[str, float]:
     """Of each of KERNELS, from the features of a thumbnail."""
     mean, spread, layers = _network()
     values = np.clip((add_facts(found, factor, compressed) - mean) / spread, -FARTHEST, FARTHEST)
     for number, (weights, constants) in enumerate(layers):
         values = weights @ (np.maximum(values, 0) if number else values) + constants
-    values[list(KERNELS).index(OPENCVS)] += -math.inf if factor == 2 or factor % 2 == 1 else math.log(RARER)
+    for name in OPENCVS:
+        values[list(KERNELS).index(name)] += -math.inf if name in list_equal(factor) else math.log(RARER)
     chances = np.exp(values - values.max())
     return dict(zip(KERNELS, (chances / chances.sum()).tolist()))
 
@@ -182,7 +210,7 @@ FARTHEST = 4.0
 """Standard deviations by which a feature may differ from the mean of the training photographs before it is taken for less."""
 
 
-def add_facts(found: Array, factor: float, compressed: bool) -> Array:
+def add_facts(found: NDArray[np.floating], factor: float, compressed: bool) -> Array:
     """[N + 5]: features, and what is known of the thumbnail without looking at it."""
     return np.append(found, [factor >= 3, factor == 2, math.log(factor), compressed, factor != int(factor)])
 
@@ -197,28 +225,11 @@ def _network() -> tuple[Array, Array, list[tuple[Array, Array]]]:
 
 
 def kernel_spread(pixels: NDArray[np.floating], factor: float, down: str) -> Array:
-    """[6], by KERNELS: the variance of a kernel's thumbnail less what the operator `down` makes of the same picture.
+    """[7], by KERNELS: the variance of a kernel's thumbnail less what the operator `down` makes of the same picture.
 
     The picture is one with the power law of the thumbnail's coarse detail.
     """
-    level, slope = power_law(find_plane(pixels)[0])
-    side = round(GRID * factor)
-    places = np.fft.fftfreq(side) * side / GRID  # cycles per pixel of the thumbnail
-    radius = np.hypot(places[:, None], places[None]).clip(1 / GRID)
-    spectrum = np.exp(level - slope * np.log(radius)) / GRID**2
-    assumed = _responses(factor, down)
-    made = (_responses(factor, name if name in ALIASING else operator) for name, operator in KERNELS.items())
-    return np.array([float((np.abs(one - assumed) ** 2 * spectrum).sum((-2, -1)).mean()) for one in made])
-
-
-@lru_cache(maxsize=64)
-def _responses(factor: float, down: str) -> NDArray[np.complex128]:
-    """[2, 2, side, side]: the frequency responses of neighbouring pixels of a thumbnail on a large grid."""
-    kernel = PILLOW_DOWNSAMPLING[down].kernel if down in PILLOW_DOWNSAMPLING else down
-    rows = pillow_matrix(round(GRID * factor), GRID, kernel).numpy()[GRID // 2 : GRID // 2 + 2]
-    response = np.fft.fft(rows)
-    product: NDArray[np.complex128] = response[:, None, :, None] * response[None, :, None, :]
-    return product
+    return squared_differences(power_law(find_plane(pixels)[0]), factor, list(KERNELS), down)
 
 
 def power_law(plane: Array) -> tuple[float, float]:

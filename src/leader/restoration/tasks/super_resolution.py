@@ -91,10 +91,10 @@ class SuperResolution(Task):
     title = "super-resolution"
     description = (
         "Enlarges a small picture. Options: factor (1 to 16, also 1.5; default 4) or size, that of the result; down = nearest, "
-        "box, bilinear, pillow-bicubic or lanczos (as Pillow makes thumbnails), opencv-bilinear (as OpenCV does by default), "
-        "bicubic (Pillow's with mirrored borders), average (what sensors do), or auto, the default, which recognises the way; "
-        "if that is uncertain, their mean is assumed (also by hand: box:30+lanczos:70) and the difference counts as noise. "
-        "sr-bicubic and sr-average are names for two of these."
+        "box, bilinear, pillow-bicubic or lanczos (as Pillow makes thumbnails), opencv-bilinear or opencv-bicubic (as OpenCV "
+        "does), bicubic (Pillow's with mirrored borders), average (what sensors do), or auto, the default, which recognises "
+        "the way; if that is uncertain, what loses least is assumed, one of them or a mean (also by hand: "
+        "box:30+lanczos:70), and the difference counts as noise. sr-bicubic and sr-average are names for two of these."
     )
     example = "leader restore small.png large.png --task sr"
     page, operators = ("small", "It is too small"), ("sr-bicubic", "sr-average", "sr-nearest")
