@@ -81,7 +81,8 @@ def test_masks_that_leave_few_pixels_have_a_path_of_their_own(monkeypatch: pytes
                 "embedded", "inpaint", 0.0, quality, look
             )
         assert list_same("embedded", "inpaint", 0.0, "standard", "natural", known) == (("standard",), ("natural",))
-    monkeypatch.setattr(paths, "_entries", lambda given=paths._entries()[::-1]: given)  # wherever it stands
+    turned = _entries()[::-1]
+    monkeypatch.setattr(paths, "_entries", lambda: turned)  # wherever it stands
     assert find_path("embedded", "inpaint", 0.0, "standard", "natural", 0.3) == found[0.3]
 
 
