@@ -29,6 +29,7 @@ GUESS = Note("guess", "it is a guess", Remedy("say what you know", {"down": None
         (WEAK, "page", 'The noise is weak; set the noise level under "Expert settings" to 0.012 to remove it.'),
         (DOUBT, "terminal", "A narrower kernel is used; use --kernel-doubt 0 to keep the kernel."),
         (DOUBT, "page", "A narrower kernel is used."),
+        (Note("both", "It is noisy.", Remedy("restore it", {"sigma": 0.1, "steps": 9})), "page", "It is noisy."),
         (SMALL, "python", "It is small; use task='sr' to enlarge it."),
         (SMALL, "page", 'It is small; choose "It is too small" to enlarge it.'),
         (GUESS, "terminal", "it is a guess; use --down to say what you know"),

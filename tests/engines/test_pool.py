@@ -44,7 +44,7 @@ class PlayedEngine(PoolEngine):
         self.count, self.rooms, self.dies, self.threads = count, rooms, dies, 1
         self.sleeps: Callable[[Played], bool] = lambda worker: False
         self.made: list[Played] = []
-        self.at_once = 99
+        self.one_at_a_time = False
 
     def _open(self, function: Any) -> int:
         return self.count
@@ -65,7 +65,8 @@ class PlayedEngine(PoolEngine):
             assert seconds is not None, "it would wait for ever"
             assert PlayedEngine.clock < 10_000, "it never waits"
             PlayedEngine.clock += seconds
-        return ready[: self.at_once]
+        turn = int(PlayedEngine.clock) // 2 % len(ready) if ready and self.one_at_a_time else None
+        return ready if turn is None else [ready[turn]]
 
     def lose(self) -> None:
         """A machine with room for one goes, and the worker on it."""
@@ -97,7 +98,7 @@ def doubled(count: int) -> list[tuple[int, int]]:
 
 def test_every_job_is_answered_once_and_none_is_taken_early() -> None:
     engine, taken = PlayedEngine(3), list[int]()
-    engine.at_once = 1
+    engine.one_at_a_time = True
 
     def jobs() -> Iterator[int]:
         for number in range(20):
@@ -249,7 +250,7 @@ def test_two_workers_with_one_job_give_one_answer(dies: bool, rooms: int, alone:
 
 
 def test_a_job_that_freezes_every_worker_is_given_to_no_more_than_a_few() -> None:
-    engine, found = Sleepy(2), list[Any]()
+    engine, found = Sleepy(1), list[Any]()
     engine.always = True
     with pytest.raises(AssertionError, match="for ever"):
         for answer in engine.each(double, range(9)):

@@ -56,6 +56,13 @@ def test_times_fall_from_those_before_to_the_noise_level_and_the_end() -> None:
     assert float(prior.schedule.log_noise[times[3]].exp().sqrt()) <= 0.1
 
 
+def test_its_clock_is_the_standard_one_on_every_schedule() -> None:
+    prior = GaussianPrior(stationary(SHAPE, 0.5), Schedule.cosine(300))
+    grid = Sampler(prior, "ddnm", Direct(calls=3), 21, use_presets=False).plan(noisy(0.1)).grid
+    assert all(abs(found - expected) <= 4 for found, expected in zip(grid.clock, (200, 120))) and grid.clock[-1] == -1
+    assert grid.times[0] != grid.clock[0]
+
+
 def times_of(plugin: Direct, sigma: float) -> tuple[int, ...]:
     problem = Problem.internal(torch.zeros(1, 1, 2, 3), Denoising((1, 2, 3)), sigma)
     return plugin.grid(uniform_grid(21), CheapPrior(), problem).times

@@ -70,7 +70,7 @@ def test_the_most_specific_entry_wins() -> None:
     assert find_path("embedded", "deblur-gaussian", 0.005, "standard", "natural").method == "ddnm"
 
 
-def test_masks_that_leave_few_pixels_have_a_path_of_their_own() -> None:
+def test_masks_that_leave_few_pixels_have_a_path_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {known: find_path("embedded", "inpaint", 0.0, "standard", "natural", known) for known in (0.1, 0.3, 0.31, 1.0)}
     assert found[0.1] == found[0.3] != found[0.31] == found[1.0] == find_path("embedded", "inpaint", 0.0, "standard", "natural")
     assert found[0.3].settings["step"] > found[1.0].settings["step"]
@@ -81,6 +81,9 @@ def test_masks_that_leave_few_pixels_have_a_path_of_their_own() -> None:
                 "embedded", "inpaint", 0.0, quality, look
             )
         assert list_same("embedded", "inpaint", 0.0, "standard", "natural", known) == (("standard",), ("natural",))
+    turned = _entries()[::-1]
+    monkeypatch.setattr(paths, "_entries", lambda: turned)  # wherever it stands
+    assert find_path("embedded", "inpaint", 0.0, "standard", "natural", 0.3) == found[0.3]
 
 
 def test_a_quality_and_a_look_that_were_measured_win_over_any(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -188,7 +188,7 @@ def test_a_method_and_a_quality_exclude_each_other() -> None:
 def test_the_path_of_a_mask_depends_on_how_much_it_leaves(kept: float) -> None:
     """A batch counts as its fullest mask."""
     masks = torch.zeros(2, 1, 16, 32)
-    masks[0, ..., :4], masks[1, ..., : int(32 * kept)] = 1, 1
+    masks[0, ..., :1], masks[1, ..., : int(32 * kept)] = 1, 1
     problem = Problem.internal(torch.zeros(2, 3, 16, 32), Inpainting((3, 16, 32), masks))
     assert Choice(Named()).path(problem) == find_path("embedded", "inpaint", 0.0, "standard", "natural", kept)
     assert (Choice(Named()).path(problem).settings["step"] == 1.85) == (kept < 0.3)

@@ -56,6 +56,7 @@ def test_every_control_reaches_the_request() -> None:
         ({"repairs": [{"kind": "small", "size": [100]}]}, "width and a height"),
         ({"repairs": [{"kind": "small", "size": [100, 1.5]}]}, "width and a height"),
         ({"repairs": [{"kind": "small", "size": [0, 100]}]}, "width and a height"),
+        ({"repairs": [{"kind": "small", "size": [100, 2**16]}]}, "width and a height"),
         ({"repairs": [{"kind": "blurred", "blur": 0}]}, "wider than 0"),
         ({"repairs": [{"kind": "noisy"}], "prior": "/etc/passwd"}, "prior must be one of"),
         ({"repairs": [{"kind": "noisy"}], "quality": "perfect"}, "quality must be one of"),

@@ -59,7 +59,8 @@ class Direct(Plugin):
     def grid(self, grid: Grid, prior: Prior, problem: Problem) -> Grid:
         if not _plain(problem):
             return grid
-        return by_time(Grid(self._times(prior.schedule, float(problem.sigma[0]))))
+        times, schedule = self._times(prior.schedule, float(problem.sigma[0])), prior.schedule
+        return by_time(Grid(times, clock=tuple(schedule.clock_of(time) if time >= 0 else -1 for time in times)))
 
     def origin(self, prior: Prior, problem: Problem, noise: Callable[[str], Tensor]) -> Tensor | None:
         """y with its noise reduced so that the noise the host adds brings it to the level of the first time."""

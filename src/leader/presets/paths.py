@@ -75,10 +75,10 @@ def find_path(prior: str, task: str, sigma: float, quality: str, look: str, know
         if fit is not None and None not in words and known <= most:
             ranked.append(((*fit, *words, -most), number, entry))
     chosen = max(ranked, key=lambda item: item[:2])[2]
-    known: dict[str, Any] = {}
+    told: dict[str, Any] = {}
     for key in RunPath.__dataclass_fields__.keys() & chosen.keys():
-        known[key] = tuple(chosen[key]) if isinstance(chosen[key], list) else chosen[key]
-    return RunPath(**known)
+        told[key] = tuple(chosen[key]) if isinstance(chosen[key], list) else chosen[key]
+    return RunPath(**told)
 
 
 def list_same(
