@@ -28,8 +28,9 @@ from PIL import Image
 from thumbnails import PILLOWS, halved, without_antialiasing
 
 import leader
-from leader.forensics.size.thumbnails import SOFT
+from leader.forensics.size.thumbnails import MUCH, SOFT
 from leader.pictures import list_pictures
+from leader.trust.limits import MISREAD
 
 RECORDS = Path(__file__).parent / "records" / "thumbnails.jsonl"
 SIZE = (144, 132)
@@ -107,6 +108,10 @@ def table(records: Path = RECORDS) -> None:
     print_row("all but nearest", [pair for pair in both if pair[0]["kernel"] != "nearest"])
     missed = [pair for pair in both if pair[0]["kernel"] == "nearest" and not claims_nearest(pair[0])]
     print_row("nearest, not claimed", missed)
+    print_row("all but nearest at 2", [pair for pair in both if (pair[0]["kernel"], pair[0]["factor"]) != ("nearest", 2)])
+    far = [pair for pair in both if pair[1]["psnr"] - pair[0]["psnr"] > MUCH]
+    said, all_said = (sum(auto.get("misread", 0) > MISREAD.doubtful for auto, _ in some) for some in (far, both))
+    typer.echo(f"\ndoubtful: {said} of the {len(far)} that lose more than {MUCH} dB, {all_said} in all")
 
 
 @app.command()
