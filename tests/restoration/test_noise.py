@@ -18,7 +18,10 @@ from leader.errors import UsageError
 from leader.forensics import NotExamined
 from leader.forensics.noise.estimate import NoiseEstimate
 from leader.forensics.noise.shot import ShotNoise
+from leader.forensics.noise.spectrum import NoiseSpectrum
+from leader.messages import Note
 from leader.operators import AveragePoolSR, Blur, Denoising, WeightedPixels
+from leader.pictures import Picture
 from leader.presets.paths import find_path
 from leader.priors.base import Prediction
 from leader.problem import Problem
@@ -314,3 +317,15 @@ def test_the_verdict_knows_the_white_noise_of_a_picture_whose_noise_somebody_gav
     assert given._noise() == given._noise() == 0.012
     assert asked == [(given.given.pixels.shape, None, given.given.bits, None)], "once"
     assert estimated._noise() is None and len(asked) == 1
+
+
+def test_what_looks_like_noise_of_all_colours_is_detail_in_a_thumbnail() -> None:
+    """Denoising removes it, enlarging says how to."""
+    grain = 0.08 * np.random.default_rng(4).standard_normal((64, 56, 1))
+    noisy = Picture(np.round(255 * (0.5 * scene(64, 56) + 0.25 + grain)).astype(np.float32) / 255)
+    removed, enlarged = prepare(noisy, "denoise", prior=CheapPrior()), prepare(noisy, "sr", factor=2, prior=CheapPrior())
+    assert isinstance(removed.posed.noise, NoiseSpectrum) and removed.posed.noise.level > 0.06
+    assert enlarged.posed.noise is None and enlarged.sigma < 0.04
+    told = [note for note in enlarged.notes if isinstance(note, Note) and note.code == "grey noise"]
+    assert len(told) == 1 and told[0].remedy is not None and told[0].remedy.options == {"sigma": pytest.approx(0.08, rel=0.2)}
+    assert not any(isinstance(note, Note) and note.code == "grey noise" for note in removed.notes)

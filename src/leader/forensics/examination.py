@@ -118,7 +118,9 @@ class Examination:
 
     def recognise_kernel(self, factor: float) -> Recognised:
         """The kernels that may have made a thumbnail, for enlarging it by `factor`."""
-        noise = None if isinstance(self.noise, NotExamined) else self.noise.sigma
+        found = found_or_none(self.noise)
+        # what looks like noise of all colours is detail that the kernel left in a thumbnail
+        noise = None if found is None else found.sigma if found.grey is None else found.white
         return recognise_kernel(self.picture.pixels, factor, self.history is not None, noise)
 
     @cached_property

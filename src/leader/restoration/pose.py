@@ -220,6 +220,10 @@ def _noise(
             noise = NoiseEstimate(0.0, 0.0, rounding(measured.picture.bits))
             if noise.sigma < task.weak_noise:
                 return 0.0, None, False
+        if task.fine_detail and noise.grey is not None:
+            fact = f"What may be noise of {noise.grey.level:.2g} that is the same in all colours is taken for fine detail."
+            notes.append(Note("grey noise", fact, Remedy("remove it", {"sigma": float(f"{noise.grey.level:.2g}")})))
+            noise = replace(noise, spectrum=None)
         if task.coarse_colour and noise.noise_has_coarse_colour:
             noise = noise.raised(COARSE_COLOUR)
         level, shape = math.hypot(noise.sigma, measured.doubt), noise.shot or noise.spectrum

@@ -74,6 +74,11 @@ class NoiseEstimate:
         sampled = self.history is not None and self.history.chroma is not None and self.history.sampling != (1, 1)
         return sampled and self.spectrum is None and self.white > self.compression
 
+    @property
+    def grey(self) -> NoiseSpectrum | None:
+        """Its spectrum, if that is of white noise that is the same in all colours."""
+        return None if self.spectrum is None or self.spectrum.table.shape != (3, 1, 1) else self.spectrum
+
     def raised(self, times: float) -> NoiseEstimate:
         """The estimate with the standard deviation of its white or growing noise multiplied by `times`."""
         shot = self.shot

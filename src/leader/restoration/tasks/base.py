@@ -110,6 +110,7 @@ class Task:
     page           (kind, words) of its entry on the page, as in ("small", "It is too small"); None: it has none
     keeps_grain    whether noise may be put back onto its result (`leader.restoration.grain`)
     coarse_colour  whether noise that JPEG left coarse in colour has to count for more: as noise to be removed it looks weaker
+    fine_detail    whether detail of its pictures looks like noise that is the same in all colours: that has to be given then
     weak_noise     white noise found in 8 bits, for [0, 1] images, below which the picture is taken to have none
     """
 
@@ -124,6 +125,7 @@ class Task:
     amplifies: ClassVar[bool] = False
     keeps_grain: ClassVar[bool] = False
     coarse_colour: ClassVar[bool] = False
+    fine_detail: ClassVar[bool] = False
     weak_noise: ClassVar[float] = 0.0
     operators: ClassVar[tuple[str, ...]] = ()
     trust_family: ClassVar[str] = ""

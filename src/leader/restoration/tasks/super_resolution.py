@@ -15,6 +15,7 @@ from leader.operators.pillow_resize import read_mixture
 from leader.operators.tasks import DOWNSAMPLING
 from leader.pictures.picture import MOST_PIXELS, Picture
 from leader.restoration.invention import LARGE_FACTOR
+from leader.restoration.resources import check_memory
 from leader.restoration.tasks.base import Measured, Option, Request, Shape, Task, Values
 
 LARGEST_FACTOR = 16
@@ -98,7 +99,7 @@ class SuperResolution(Task):
     )
     example = "leader restore small.png large.png --task sr"
     page, operators = ("small", "It is too small"), ("sr-bicubic", "sr-average", "sr-nearest")
-    keeps_grain = True
+    keeps_grain, fine_detail = True, True
     options = (
         Option("factor", _factor, lambda _: 4),
         Option("size", _size, lambda _: None),
@@ -112,6 +113,7 @@ class SuperResolution(Task):
         del values["size" if values["size"] is None else "factor"]
         if request.degrading:
             return values
+        check_memory(self.shape(request.picture, values))  # before anything looks at the picture
         factor, down = self._enlargement(request.picture, values), values["down"]
         before = found_or_none(request.examination.enlargement)
         if before is not None:
