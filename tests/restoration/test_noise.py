@@ -322,7 +322,7 @@ def test_the_verdict_knows_the_white_noise_of_a_picture_whose_noise_somebody_gav
 def test_what_looks_like_noise_of_all_colours_is_detail_in_a_thumbnail() -> None:
     """Denoising removes it, enlarging says how to."""
     grain = 0.08 * np.random.default_rng(4).standard_normal((64, 56, 1))
-    noisy = Picture(np.round(255 * (0.5 * scene(64, 56) + 0.25 + grain)).astype(np.float32) / 255)
+    noisy = Picture((np.round(255 * (0.5 * scene(64, 56) + 0.25 + grain)) / 255).astype(np.float32))
     removed, enlarged = prepare(noisy, "denoise", prior=CheapPrior()), prepare(noisy, "sr", factor=2, prior=CheapPrior())
     assert isinstance(removed.posed.noise, NoiseSpectrum) and removed.posed.noise.level > 0.06
     assert enlarged.posed.noise is None and enlarged.sigma < 0.04
