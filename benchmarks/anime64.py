@@ -2,11 +2,11 @@
 
     export LEADER_ANIME64=FOLDER     # network.py (betas, load) and weights.safetensors: a conversion to PyTorch of the model
                                      # 64x64_cosin_300 of github.com/wangjia184/diffusion_model (MIT licence)
-    python -m benchmarks.anime64 out/anime64/test --count 8
+    python -m benchmarks.anime64 out/anime64/test --count 32
     python -m benchmarks.anime64 out/anime64/choice --count 3 --seed 1
-    python -m benchmarks.anime64 out/anime64/fit --count 12 --seed 2
+    python -m benchmarks.anime64 out/anime64/fit --count 24 --seed 2
     HEAD=FOLDER/weights.safetensors.variance.safetensors
-    leader fit-variance --prior benchmarks.anime64:Anime64 --images out/anime64/fit --minutes 6 --out $HEAD
+    leader fit-variance --prior benchmarks.anime64:Anime64 --images out/anime64/fit --minutes 10 --out $HEAD
     leader bench run benchmarks/real-ddpm.toml --form choice --images out/anime64/choice --records benchmarks/records/real-ddpm
     leader bench run benchmarks/real-ddpm.toml --form t50 --images out/anime64/test --records benchmarks/records/real-ddpm
 
