@@ -142,7 +142,7 @@ def test_repairs_in_a_chain_undo_and_history(new_page: NewPage, tmp_path: Path) 
     restore(page)
     steps = page.locator(".steps button").all_inner_texts()
     assert ["Noise removed" in steps[0], "Enlarged" in steps[1], len(steps)] == [True, True, 2], "each with its verdict"
-    assert page.evaluate("document.querySelector('.after').naturalWidth") == 66
+    page.wait_for_function("document.querySelector('.after').naturalWidth === 66")
     page.click("#undo")
     assert page.evaluate("document.querySelector('.after').src").endswith("restored.png")
     page.wait_for_function("document.querySelector('.after').naturalWidth === 44")
