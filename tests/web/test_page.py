@@ -83,7 +83,7 @@ def test_a_picture_comes_back_and_its_run_is_repeated_byte_for_byte(
     page.wait_for_selector("#result .verdict", timeout=PATIENCE)
     assert page.evaluate("window.seen.size") >= 1, "the picture itself grew clear"
     assert look_at(page) == box, "and stayed where it was"
-    assert page.evaluate("document.querySelector('.after').naturalWidth") == 112
+    page.wait_for_function("document.querySelector('.after').naturalWidth === 112")
     assert page.evaluate("document.querySelector('.before').naturalWidth") == 56, "the photograph as it was given"
     run = save_run(page, tmp_path)
     restored = save(page, lambda: page.click("#save"), tmp_path / "restored.png")
