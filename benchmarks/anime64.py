@@ -10,9 +10,9 @@
     leader bench run benchmarks/real-ddpm.toml --form choice --images out/anime64/choice --records benchmarks/records/real-ddpm
     leader bench run benchmarks/real-ddpm.toml --form t50 --images out/anime64/test --records benchmarks/records/real-ddpm
 
-`leader bench table` with the last line's options prints docs/results/real-ddpm.md, with `--form t100` the other one. The pictures are drawn by the model itself,
-which flatters it: they show what a method gains with a prior that is right. Neither the model nor its pictures are kept here;
-the records are.
+`leader bench table` with the last line's options prints docs/results/real-ddpm.md, with `--form t100` the other one. The
+pictures are drawn by the model itself, which flatters it: they show what a method gains with a prior that is right. Neither the
+model nor its pictures are kept here; the records are.
 """
 
 from __future__ import annotations
