@@ -24,6 +24,7 @@ from leader.cli.trust import make_run_engine
 from leader.engines import ProcessEngine, count_cores
 from leader.engines.ray import RayEngine
 from leader.errors import LeaderError
+from leader.presets.stored import read_stored, stored_file
 from leader.priors import download, inspection, loading
 from leader.priors.pyramid import embedded_file
 from leader.restoration import restore
@@ -317,7 +318,8 @@ def test_adapt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached
 
 def test_calibrate_satp_says_what_it_costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     pictures = write_pictures(tmp_path / "photos", count=3)
-    monkeypatch.setattr(loading, "load_prior", lambda name, device: CheapPrior())
+    loads: list[tuple[str, str]] = []
+    monkeypatch.setattr(loading, "load_prior", lambda name, device: loads.append((name, device)) or CheapPrior())
     monkeypatch.setattr(pruning, "curves", reached)
     words = ["--prior", "other", "--estimator", "noise-energy", "--count", "2", "--size", "48"]
     result = runner.invoke(app, ["calibrate-satp", "--images", str(pictures), *words])
@@ -327,8 +329,22 @@ def test_calibrate_satp_says_what_it_costs(tmp_path: Path, monkeypatch: pytest.M
     middle = Image.open(pictures / "0.png").crop((32, 52, 128, 148)).resize((48, 48), Image.Resampling.BOX)
     assert np.abs(crops[0].permute(1, 2, 0).numpy() - np.asarray(middle) / 255).mean() < 0.03, "at half size"
     monkeypatch.setattr(CheapPrior, "size", (64, 40))
-    runner.invoke(app, ["calibrate-satp", "--images", str(pictures)])
-    assert reached.words[1].shape == (3, 3, 40, 40), "as large as the network takes"
+    monkeypatch.setattr(pruning, "predict_seconds", lambda *_: 0.0)
+    words = ["calibrate-satp", "--images", str(pictures), "--device", "meta"]
+    runner.invoke(app, words)
+    assert reached.words[1].shape == (3, 3, 40, 40) and reached.words[1].is_meta, "as large as the network takes, where it is"
+    assert loads == [("other", "cpu"), ("embedded", "meta")]
+    monkeypatch.setattr(pruning, "curves", lambda *_, **__: [])
+    monkeypatch.setattr(pruning, "calibrate_eta", lambda _: pruning.Calibrated(0.25, dict.fromkeys(pruning.RANGES, 0.0)))
+    refused = runner.invoke(app, [*words, "--store"])
+    assert refused.exit_code == 2 and "no weights file" in refused.stderr
+    home = tmp_path / "x.pt"
+    monkeypatch.setattr(CheapPrior, "home", home)
+    for more, there in (([], False), (["--store"], True)):
+        done = runner.invoke(app, [*words, *more])
+        assert done.stdout == "satp = { eta = 0.25 }\nsatp-paper = { eta = 0.25 }\n" and "no eta fits" in done.stderr
+        assert stored_file(home).exists() is there
+    assert [entry["settings"]["satp-paper"] for entry in read_stored(home)] == [{"eta": 0.25}]
 
 
 def test_the_minutes_and_the_cluster_of_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:

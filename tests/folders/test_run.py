@@ -164,6 +164,8 @@ def test_what_was_edited_since_is_not_replaced_unasked(tree: Path, tmp_path: Pat
     edited = bytes(reversed((out / "a.png").read_bytes()))  # of the same size
     (out / "a.png").write_bytes(edited)
     (out / "b.png").write_text("edited")
+    same = go(tree, out)
+    assert same.found == 2 and [name for name, _ in same.failed] == ["b.png"], "nor taken for the result by its name"
     (out / "sub/c.png.map.npy").write_text("mine")
     outcome = go(tree, out, {"seed": 4}, maps=".npy")
     assert sorted(name for name, _ in outcome.failed) == list(NAMES) and (out / "b.png").read_text() == "edited"

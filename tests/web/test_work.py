@@ -180,6 +180,11 @@ def test_a_long_run_shows_a_draft_first(site: Site, monkeypatch: pytest.MonkeyPa
     draft = Image.open(io.BytesIO(job.preview or b""))
     assert draft.size == (32, 24) and outcome["numbers"]["seed"] == "0"
     assert not run(site, Wish(wish.repairs, request=wish.request, draft_first=False), entry)[0].drafted
+    stopped = Job("c", 60.0)
+    stopped.show = lambda preview, draft=False: stopped.stop()  # type: ignore[method-assign]
+    with pytest.raises(StoppedError):
+        work.repair_picture(stopped, site, entry, wish)
+    assert stopped.words == words.DRAFT and stopped.share < 1, "a draft is stopped like any other run"
     usual = Wish(wish.repairs, request=RestoreRequest(sigma=0.1))
     monkeypatch.setattr(work, "LONG", (seconds["standard"] + seconds["draft"]) / 2)
     assert run(site, usual, entry)[0].drafted, "without a quality it is the usual one that may take long"
@@ -484,7 +489,10 @@ def test_a_visitor_hears_of_changes_alone_and_stops_the_job_by_leaving(site: Sit
     while job.preview is None:
         time.sleep(0.005)
     waiting = [site.desk.submit(client, lambda _: None) for client in ("d", "e")]
+    own, other = pictures = site.store.new("e"), site.store.new("d")
+    own.last = other.last = 0.0
     assert follow(site, waiting[1], Visitor(2)) == [{"state": "waiting", "ahead": 1}], "said once"
+    assert [picture.last > 0 for picture in pictures] == [True, False], "the line may be longer than a picture is kept"
     go_on.set()
     while job.share == 0:
         time.sleep(0.005)

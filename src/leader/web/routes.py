@@ -169,6 +169,7 @@ async def follow(site: Site, job: Job, request: Request) -> AsyncIterator[bytes]
         while not job.over:
             if await request.is_disconnected():
                 return
+            site.store.keep_all(job.client)
             about = _describe_job(job) if job.state != "waiting" else {"state": "waiting", "ahead": site.desk.ahead(job)}
             if job.preview is not None and job.previews != shown:
                 shown = job.previews
