@@ -53,7 +53,7 @@ BAD = [
     (["in.png", LONG], 1, "300 bytes"),
     (["in.png", "loop.png"], 1, "symbolic link to itself"),
     (["in.png", "out.png", "--json", "fifo.json"], 1, "pipe"),
-    (["in.png", "out.png", "--map", "map.xyz"], 2, "figures are written"),
+    (["in.png", "out.png", "--map", "map.png", "--map", "map.xyz"], 2, "figures are written"),
     (["in.png", "out.png", "--figure", "both.xyz"], 2, "figures are written"),
     (["in.png", "a.png", "b.png"], 2, "one picture or folder IN and one name OUT; found 3 names"),
     (["in.png"], 2, "OUT"),

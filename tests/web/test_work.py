@@ -23,7 +23,9 @@ from leader.errors import LeaderError
 from leader.files import sha256_of
 from leader.forensics import Examination, examine
 from leader.messages import Note
-from leader.pictures import Picture, write_picture
+from leader.pictures import Picture, read_picture, write_picture
+from leader.pictures.exif import ASCII, Tag
+from leader.pictures.metadata import Metadata
 from leader.presets.paths import QUALITIES
 from leader.priors import loading
 from leader.restoration import diagnose as diagnosing
@@ -423,7 +425,9 @@ def test_a_visit_from_the_upload_to_the_download(site: Site, tmp_path: Path, mon
     from starlette.testclient import TestClient
 
     client: Any = TestClient(Starlette(routes=routes.list_routes(site)), cookies={COOKIE: "0" * 32})
-    write_picture(tmp_path / "in.png", Picture(photograph(24, 32).permute(1, 2, 0).numpy()))
+    place = Metadata(gps={1: Tag(ASCII, b"N\0")})
+    pixels = photograph(24, 32).permute(1, 2, 0).numpy()
+    write_picture(tmp_path / "in.png", Picture(pixels, metadata=place), location=True)
     token = client.post("/api/pictures", content=(tmp_path / "in.png").read_bytes()).json()["token"]
     assert "small" in client.get(f"/api/pictures/{token}/findings").json()["found"]
     assert client.get(f"/api/pictures/{token}/damage").status_code == 404
@@ -450,6 +454,8 @@ def test_a_visit_from_the_upload_to_the_download(site: Site, tmp_path: Path, mon
     kept = RestoreRequest.from_run(told).arguments()
     leader.restore(tmp_path / "in.png", **kept).save(tmp_path / "again.png")
     assert (tmp_path / "again.png").read_bytes() == found["restored.png"]
+    places = [read_picture(tmp_path / name).metadata.gps for name in ("in.png", "again.png")]
+    assert places == [place.gps, {}], "nor where it was taken"
     assert (kept["method"], kept["plugins"], kept["steps"], kept["sigma"], kept["seed"]) == ("ddnm", (), 6, 0.1, 3)
 
 
