@@ -338,6 +338,8 @@ def test_seconds_are_told_for_every_quality_from_the_runs_of_this_machine(site: 
     assert chain["seconds"]["standard"] > again["standard"], "every repair counts"
     unknown, _ = work.predict_repairs(site, entry, Wish((Repair("noisy"), Repair("blurred")), request=wish.request))
     assert unknown["standard"] == [again["standard"], 0.0], "but for one of which nothing can be said yet"
+    with pytest.raises(LeaderError, match="brush"):
+        work.predict_seconds(site, entry, Wish((Repair("missing"),), request=wish.request))
 
 
 def test_qualities_that_do_the_same_are_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,8 +348,8 @@ def test_qualities_that_do_the_same_are_told(site: Site, monkeypatch: pytest.Mon
     assert work.predict_seconds(site, entry, Wish((Repair("noisy"),), request=request))["same"] == ["standard", "best"]
     monkeypatch.setattr(CheapPrior, "name", "embedded")
     assert work.predict_seconds(site, entry, Wish((Repair("noisy"),), request=request))["same"] == list(QUALITIES)
-    both = Wish((Repair("noisy"), Repair("grey")), request=request)
-    assert work.predict_seconds(site, entry, both)["same"] == ["standard"]
+    for both in ((Repair("noisy"), Repair("grey")), (Repair("grey"), Repair("small", 2.0))):
+        assert work.predict_seconds(site, entry, Wish(both, request=request))["same"] == ["standard"]
     named = Wish((Repair("noisy"),), request=RestoreRequest(method="ddnm", sigma=0.1))
     assert work.predict_seconds(site, entry, named)["same"] == []
 
