@@ -11,7 +11,8 @@ import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -28,10 +29,12 @@ from leader.pictures.exif import ASCII, Tag
 from leader.pictures.metadata import Metadata
 from leader.presets.paths import QUALITIES
 from leader.priors import loading
+from leader.progress import format_duration
 from leader.restoration import diagnose as diagnosing
 from leader.restoration import restore as restoring
 from leader.restoration.request import RestoreRequest
-from leader.trust import maps
+from leader.trust import Verdict, maps
+from leader.trust.judging import Level
 from leader.web import site as sites
 from leader.web import words, work
 from leader.web.choices import Repair, Wish, mask_of
@@ -88,7 +91,9 @@ def test_a_job_shows_previews_and_leaves_every_file(site: Site) -> None:
     told_numbers = ["6", "1", "3", "denoise", "0.1000 (given)", "ddnm", "none", "6"]
     assert [outcome["numbers"][name] for name in numbers] == told_numbers
     assert job.outcomes == (outcome,) and len(outcome["story"]) == 3 and json.dumps(outcome)
-    assert "32 x 24 pixels" in outcome["story"][1] and outcome["story"][0].startswith("You said")
+    seconds = json.loads((folder / "run.json").read_text())["seconds"]
+    assert f"removed, in {format_duration(seconds)}: 32 x 24 pixels" in outcome["story"][1]
+    assert outcome["story"][0].startswith("You said")
     assert "small" in site.diagnose(entry)["found"]
     told = run(site, Wish((Repair("small", 1.5),), request=REQUEST), entry)[1][0]["story"][0]
     assert told.startswith("The program looked at the picture and found")
@@ -264,7 +269,8 @@ def test_a_diagnosis_is_told_and_proposed(site: Site, monkeypatch: pytest.Monkey
     plain = site.diagnose(entry)
     assert plain["repairs"] == [] and not plain["fillable"] and "small" in plain["found"]
     assert not any("--" in text for text in plain["sentences"]) and site.diagnose(entry) is plain
-    assert site.diagnose(site.sample("c", "small"))["repairs"] == [{"kind": "small", "factor": 4}]
+    for client in ("c", "d"):
+        assert site.diagnose(site.sample(client, "small"))["repairs"] == [{"kind": "small", "factor": 4}]
     advice = diagnosing.Advice("deblur", {"kernel": "line:9:40", "kernel_doubt": 0.05})
     monkeypatch.setattr(diagnosing, "advise", lambda found: advice)
     again = given(site)
@@ -411,6 +417,10 @@ def test_what_a_visitor_must_know_is_told_in_plain_words() -> None:
     assert words.tell_notes(notes) == ["A plain choice."]
     assert words._put_plainly(Note("new", "the JPEG is odd")) == "The JPEG is odd."
     assert words._put_plainly(Note("invented", "x", values={"value": 0.125})).startswith("12 % of the picture is made up")
+    for level in get_args(Level):
+        judged: Any = SimpleNamespace(verdict=Verdict(level))
+        told = words.tell_verdict(judged)
+        assert (told["level"], told["title"], told["reasons"]) == (level, words.VERDICTS[level][0], [])
 
 
 def test_every_reason_for_doubt_has_plain_words() -> None:
