@@ -319,7 +319,12 @@ def test_adapt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached
 def test_calibrate_satp_says_what_it_costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     pictures = write_pictures(tmp_path / "photos", count=3)
     loads: list[tuple[str, str]] = []
-    monkeypatch.setattr(loading, "load_prior", lambda name, device: loads.append((name, device)) or CheapPrior())
+
+    def load(name: str, device: str) -> CheapPrior:
+        loads.append((name, device))
+        return CheapPrior()
+
+    monkeypatch.setattr(loading, "load_prior", load)
     monkeypatch.setattr(pruning, "curves", reached)
     words = ["--prior", "other", "--estimator", "noise-energy", "--count", "2", "--size", "48"]
     result = runner.invoke(app, ["calibrate-satp", "--images", str(pictures), *words])
