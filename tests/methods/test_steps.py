@@ -98,6 +98,7 @@ def test_diffpir_grids_are_the_published_ones() -> None:
     assert hundred[:6] == (999, 899, 857, 825, 798, 775) and hundred[-5:] == (15, 10, 5, 0, -1)
     thousand = early_coarse_grid(1000).times
     assert len(thousand) - 1 == 750 and list(thousand) == sorted(thousand, reverse=True)
+    assert early_coarse_grid(4, 100).times == (99, 42, 18, 0, -1), "of any number of times"
 
 
 SMALL = (1, 6, 5)
