@@ -105,8 +105,10 @@ def test_web(monkeypatch: pytest.MonkeyPatch) -> None:
     found = (limits.upload_bytes, limits.pixels, limits.waiting, limits.seconds, limits.keep_seconds)
     assert found == (3 << 20, 500, 7, 11, 13) and (limits.jobs, limits.threads) == (5, 9)
     assert "Open http://localhost:49213 " in result.output
-    everywhere = runner.invoke(app, ["web", "--host", "0.0.0.0", "--port", "49215"])
-    assert "Open http://127.0.0.1:49215 " in everywhere.output and seen.pop()[0].host == "0.0.0.0"
+    for host, shown in (("0.0.0.0", "127.0.0.1"), ("::", "[::1]"), ("::1", "[::1]")):
+        if host == "0.0.0.0" or socket.has_dualstack_ipv6():
+            everywhere = runner.invoke(app, ["web", "--host", host, "--port", "49215"])
+            assert f"Open http://{shown}:49215 " in everywhere.output and seen.pop()[0].host == host
     with socket.create_server(("127.0.0.1", 0)) as taken:
         refused = runner.invoke(app, ["web", "--port", str(taken.getsockname()[1])])
         assert refused.exit_code == 1 and "choose another --port" in refused.output and "Open http" not in refused.output
