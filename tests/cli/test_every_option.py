@@ -112,7 +112,8 @@ def test_web(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         refused = runner.invoke(app, ["web", "--port", str(taken.getsockname()[1])])
         assert refused.exit_code == 1 and "choose another --port" in refused.output and "Open http" not in refused.output
-    assert runner.invoke(app, ["web", "--auth", "ann"]).exit_code == 2 and len(seen) == 1
+    for wrong in (["--auth", "ann"], ["--max-megabytes", "nan"]):
+        assert runner.invoke(app, ["web", *wrong]).exit_code == 2 and len(seen) == 1
     assert runner.invoke(app, ["web", "--name", "http://a.example"]).exit_code == 2 and len(seen) == 1
 
 

@@ -55,7 +55,7 @@ def web(
     limits = fit_limits(
         jobs=jobs,
         threads=threads,
-        upload_bytes=int(max_megabytes * 2**20),
+        upload_bytes=max_megabytes * 2**20,
         pixels=max_pixels,
         waiting=queue,
         seconds=time_limit,
