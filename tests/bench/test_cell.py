@@ -102,11 +102,13 @@ def test_baselines_show_truth_and_measurement(cell: Cell) -> None:
     assert 5 < seen["psnr"] < 40 and "calls" not in seen
 
 
-def test_memory_is_read_in_megabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_read_in_megabytes(cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = tmp_path / "status"
     report.write_text("Name:\tpython\nVmHWM:\t   2048 kB\nVmRSS:\t   1536 kB\n")
     monkeypatch.setattr("leader.bench.measures.STATUS", report)
     assert (measure_memory(), measure_memory(peak=True)) == (1.5, 2.0)
+    record = run_cell(cell.altered(memory=True)).record
+    assert (record["peak_mb"], record["run_mb"]) == (2.0, 0.5)
     monkeypatch.undo()
     now = measure_memory()  # first: reading takes memory too
     assert measure_memory(peak=True) >= now > 50  # this process has imported torch

@@ -53,7 +53,7 @@ BAD = [
     (["in.png", LONG], 1, "300 bytes"),
     (["in.png", "loop.png"], 1, "symbolic link to itself"),
     (["in.png", "out.png", "--json", "fifo.json"], 1, "pipe"),
-    (["in.png", "out.png", "--map", "map.xyz"], 2, "figures are written"),
+    (["in.png", "out.png", "--map", "map.png", "--map", "map.xyz"], 2, "figures are written"),
     (["in.png", "out.png", "--figure", "both.xyz"], 2, "figures are written"),
     (["in.png", "a.png", "b.png"], 2, "one picture or folder IN and one name OUT; found 3 names"),
     (["in.png"], 2, "OUT"),
@@ -261,7 +261,10 @@ def test_demo_writes_over_its_own_files_only(tmp_path: Path, monkeypatch: pytest
         monkeypatch.setattr(figures, name, lambda path, *_: path.write_bytes(b"drawn"))
     out = tmp_path / "out"
     words = ["demo", "--out", str(out), "--steps", "1"]
-    assert runner.invoke(app, words).exit_code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(figures, "draw_path", None)
+        assert runner.invoke(app, words).exit_code == 70
+    assert runner.invoke(app, words).exit_code == 0, "one that was broken off can be started again"
     (out / "notes.txt").write_text("mine")
     assert runner.invoke(app, words).exit_code == 0, "its own folder"
     assert (out / "notes.txt").read_text() == "mine"

@@ -24,6 +24,7 @@ SEEN: list[tuple[str, list[str], dict[str, Any]]] = [
     ("o.png", ["--task", "sr"], {"task": "sr"}),
     ("o.png", ["--task", "sr", "--factor", "2"], {"task": "sr", "factor": 2}),
     ("o.png", ["--task", "sr", "--factor", "2", "--down", "average"], {"task": "sr", "factor": 2, "down": "average"}),
+    ("o.png", ["--task", "denoise", "--sigma", "0.5"], {"task": "denoise", "sigma": 0.5}),
     ("o.png", ["--task", "denoise", "--sigma", "0.1"], {"task": "denoise", "sigma": 0.1}),
     ("o.png", ["--task", "denoise", "--sigma", "0.1", "--seed", "4"], {"task": "denoise", "sigma": 0.1, "seed": 4}),
     ("o.png", ["--task", "deblur", "--kernel", "gaussian:1.5"], {"task": "deblur", "kernel": "gaussian:1.5"}),
@@ -43,7 +44,8 @@ def test_every_option_of_degrade(folder: Path) -> None:
         result = runner.invoke(app, ["degrade", "square.png", out, *words, "--force"])
         assert result.exit_code == 0 and result.stdout.strip() == out, result.output
         twin = f"python{Path(out).suffix}"
-        degrade_file("square.png", twin, **arguments)
+        notes = degrade_file("square.png", twin, **arguments)
+        assert result.stderr.splitlines() == notes and (arguments.get("sigma") != 0.5 or "clipped" in notes[0])
         written = (folder / out).read_bytes()
         assert written == (folder / twin).read_bytes(), words
         assert written not in seen, f"{words} and {seen[written]} wrote the same"

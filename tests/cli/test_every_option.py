@@ -24,6 +24,7 @@ from leader.cli.trust import make_run_engine
 from leader.engines import ProcessEngine, count_cores
 from leader.engines.ray import RayEngine
 from leader.errors import LeaderError
+from leader.presets.stored import read_stored, stored_file
 from leader.priors import download, inspection, loading
 from leader.priors.pyramid import embedded_file
 from leader.restoration import restore
@@ -104,12 +105,15 @@ def test_web(monkeypatch: pytest.MonkeyPatch) -> None:
     found = (limits.upload_bytes, limits.pixels, limits.waiting, limits.seconds, limits.keep_seconds)
     assert found == (3 << 20, 500, 7, 11, 13) and (limits.jobs, limits.threads) == (5, 9)
     assert "Open http://localhost:49213 " in result.output
-    everywhere = runner.invoke(app, ["web", "--host", "0.0.0.0", "--port", "49215"])
-    assert "Open http://127.0.0.1:49215 " in everywhere.output and seen.pop()[0].host == "0.0.0.0"
+    for host, shown in (("0.0.0.0", "127.0.0.1"), ("::", "[::1]"), ("::1", "[::1]")):
+        if host == "0.0.0.0" or socket.has_dualstack_ipv6():
+            everywhere = runner.invoke(app, ["web", "--host", host, "--port", "49215"])
+            assert f"Open http://{shown}:49215 " in everywhere.output and seen.pop()[0].host == host
     with socket.create_server(("127.0.0.1", 0)) as taken:
         refused = runner.invoke(app, ["web", "--port", str(taken.getsockname()[1])])
         assert refused.exit_code == 1 and "choose another --port" in refused.output and "Open http" not in refused.output
-    assert runner.invoke(app, ["web", "--auth", "ann"]).exit_code == 2 and len(seen) == 1
+    for wrong in (["--auth", "ann"], ["--max-megabytes", "nan"]):
+        assert runner.invoke(app, ["web", *wrong]).exit_code == 2 and len(seen) == 1
     assert runner.invoke(app, ["web", "--name", "http://a.example"]).exit_code == 2 and len(seen) == 1
 
 
@@ -317,7 +321,13 @@ def test_adapt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached
 
 def test_calibrate_satp_says_what_it_costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     pictures = write_pictures(tmp_path / "photos", count=3)
-    monkeypatch.setattr(loading, "load_prior", lambda name, device: CheapPrior())
+    loads: list[tuple[str, str]] = []
+
+    def load(name: str, device: str) -> CheapPrior:
+        loads.append((name, device))
+        return CheapPrior()
+
+    monkeypatch.setattr(loading, "load_prior", load)
     monkeypatch.setattr(pruning, "curves", reached)
     words = ["--prior", "other", "--estimator", "noise-energy", "--count", "2", "--size", "48"]
     result = runner.invoke(app, ["calibrate-satp", "--images", str(pictures), *words])
@@ -327,8 +337,22 @@ def test_calibrate_satp_says_what_it_costs(tmp_path: Path, monkeypatch: pytest.M
     middle = Image.open(pictures / "0.png").crop((32, 52, 128, 148)).resize((48, 48), Image.Resampling.BOX)
     assert np.abs(crops[0].permute(1, 2, 0).numpy() - np.asarray(middle) / 255).mean() < 0.03, "at half size"
     monkeypatch.setattr(CheapPrior, "size", (64, 40))
-    runner.invoke(app, ["calibrate-satp", "--images", str(pictures)])
-    assert reached.words[1].shape == (3, 3, 40, 40), "as large as the network takes"
+    monkeypatch.setattr(pruning, "predict_seconds", lambda *_: 0.0)
+    words = ["calibrate-satp", "--images", str(pictures), "--device", "meta"]
+    runner.invoke(app, words)
+    assert reached.words[1].shape == (3, 3, 40, 40) and reached.words[1].is_meta, "as large as the network takes, where it is"
+    assert loads == [("other", "cpu"), ("embedded", "meta")]
+    monkeypatch.setattr(pruning, "curves", lambda *_, **__: [])
+    monkeypatch.setattr(pruning, "calibrate_eta", lambda _: pruning.Calibrated(0.25, dict.fromkeys(pruning.RANGES, 0.0)))
+    refused = runner.invoke(app, [*words, "--store"])
+    assert refused.exit_code == 2 and "no weights file" in refused.stderr
+    home = tmp_path / "x.pt"
+    monkeypatch.setattr(CheapPrior, "home", home)
+    for more, there in (([], False), (["--store"], True)):
+        done = runner.invoke(app, [*words, *more])
+        assert done.stdout == "satp = { eta = 0.25 }\nsatp-paper = { eta = 0.25 }\n" and "no eta fits" in done.stderr
+        assert stored_file(home).exists() is there
+    assert [entry["settings"]["satp-paper"] for entry in read_stored(home)] == [{"eta": 0.25}]
 
 
 def test_the_minutes_and_the_cluster_of_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:

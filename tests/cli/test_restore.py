@@ -121,6 +121,7 @@ def test_outputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "estimated from the picture" in result.stderr
     content = json.loads(Path("run.json").read_text())
     assert content["sigma_from"] == "estimated" and content["network"]["calls"] == len(content["trace"])
+    assert f"with {len(content['trace'])} network calls in" in result.stderr
     same = restore("in.png", "sr", factor=2, steps=4)
     assert same.uncertainty is not None
     assert content["known_to_within"] == maps.shares(same.uncertainty)

@@ -22,7 +22,7 @@ from leader.folders.choices import FolderChoices
 from leader.progress import ProgressDisplay
 from leader.restoration.request import RestoreRequest
 from tests.cheap_prior import CheapPrior
-from tests.folders.conftest import results
+from tests.folders.conftest import lines, results
 
 runner = CliRunner()
 WORDS = ["--task", "denoise", "--sigma", "0.1", "--method", "ddnm", "--plugin", "none", "--steps", "2"]
@@ -47,7 +47,7 @@ def test_a_folder_and_the_second_time(tree: Path, tmp_path: Path, monkeypatch: p
     code, told = restore(tree, tmp_path / "out", "--report", "--maps", "npy")
     assert code == 1 and "4 pictures to restore" in told and "bad.png is not a picture" in told
     assert "odd\\udcff.png' is not valid UTF-8; rename it" in told and "odd\\udcff" in read_report(tmp_path)
-    assert "5 pictures: 3 restored, 0 found done, 2 without a result." in told and "leader-report.html" in told
+    assert "5 pictures: 3 restored, 0 found done, 2 without a result." in told and f"{tmp_path}/out/leader-report.html" in told
     odd.unlink()
     assert re.search(r"Verdicts: 3 (fine|doubtful)\.", told)
     assert len(shown) == 4 and 0 < shown[0][0] < 0.5 and shown[-1][0] == pytest.approx(1)
@@ -75,6 +75,8 @@ def test_the_same_as_one_by_one(tree: Path, tmp_path: Path) -> None:
     again = ["restore", str(tree), str(tmp_path / "again"), "--settings", str(tmp_path / "run.json"), "--jobs", "0"]
     assert runner.invoke(app, again).exit_code == 0
     assert (tmp_path / "again/sub/c.png").read_bytes() == (tmp_path / "c.png").read_bytes()
+    settings = lines(tmp_path / "again")[0]["choices"]
+    assert settings["run"] and settings["arguments"] == {}, "a kept run is told by itself: its tables have no short form"
     both = runner.invoke(app, [*again, "--sigma", "0.2"])
     assert both.exit_code == 2 and "--sigma" in both.stderr
 
@@ -133,6 +135,7 @@ def test_signals_leave_whole_files_and_say_how_to_go_on(
     ended, told = restore(tree, tmp_path / "out")
     assert ended == code and "Interrupted after 1 picture;" in told and "leader restore 'a folder' out" in told
     assert sorted(results(tmp_path / "out")) == ["a.png"] and signal.getsignal(number) is before
+    assert not (tmp_path / "out/.leader/tmp").exists(), "nor an unfinished one"
 
 
 def test_every_option_reaches_the_folder(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

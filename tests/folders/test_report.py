@@ -119,6 +119,7 @@ def test_every_picture_has_a_row_with_thumbnails_and_keys_to_sort_by(tree: Path,
     given = np.asarray(Image.open(tree / "a.png").resize((SIDE, round(SIDE * 16 / 24)), Image.Resampling.NEAREST), np.float32)
     top = (SIDE - given.shape[0]) // 2
     assert np.abs(strip[top : top + given.shape[0], :SIDE] - given).mean() < 12, "the first thumbnail is the picture given"
+    assert strip[SIDE // 2, -SIDE // 2].min() < 240, "the last the trust map"
 
 
 def test_a_row_says_what_its_line_says() -> None:

@@ -72,7 +72,7 @@ def test_done_pictures_are_found_by_content_and_settings(tree: Path, tmp_path: P
 
     (out / "sub/c.png").unlink()
     assert go(tree, out).restored == 1 and (out / "sub/c.png").read_bytes() == before["sub/c.png"]
-    assert go(tree, out, {"seed": 4}).restored == 3
+    assert go(tree, out, {"seed": 4}).restored == 3 and results(out)["a.png"] != before["a.png"]
     assert go(tree, out, {"threads": 1, "seed": 4}).found == 3, "threads change roundings at most"
     told = [line for line in lines(out) if line.get("kind") == "settings"]
     assert [line["choices"]["arguments"]["seed"] for line in told] == [3, 4], "once, however many runs there are"
@@ -164,6 +164,8 @@ def test_what_was_edited_since_is_not_replaced_unasked(tree: Path, tmp_path: Pat
     edited = bytes(reversed((out / "a.png").read_bytes()))  # of the same size
     (out / "a.png").write_bytes(edited)
     (out / "b.png").write_text("edited")
+    same = go(tree, out)
+    assert same.found == 2 and [name for name, _ in same.failed] == ["b.png"], "nor taken for the result by its name"
     (out / "sub/c.png.map.npy").write_text("mine")
     outcome = go(tree, out, {"seed": 4}, maps=".npy")
     assert sorted(name for name, _ in outcome.failed) == list(NAMES) and (out / "b.png").read_text() == "edited"

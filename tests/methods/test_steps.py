@@ -98,6 +98,7 @@ def test_diffpir_grids_are_the_published_ones() -> None:
     assert hundred[:6] == (999, 899, 857, 825, 798, 775) and hundred[-5:] == (15, 10, 5, 0, -1)
     thousand = early_coarse_grid(1000).times
     assert len(thousand) - 1 == 750 and list(thousand) == sorted(thousand, reverse=True)
+    assert early_coarse_grid(4, 100).times == (99, 42, 18, 0, -1), "of any number of times"
 
 
 SMALL = (1, 6, 5)
@@ -159,7 +160,9 @@ def test_dps_respaced_variance(t: int, u: int) -> None:
     v = ((prior.raw(x) + 1) / 2).numpy()
     std = np.exp(0.5 * (v * math.log(beta) + (1 - v) * math.log(small))) if u >= 0 else 0 * v
     mean = (beta * math.sqrt(b) * prediction.x0.numpy() + (1 - b) * math.sqrt(1 - beta) * x.numpy()) / (1 - a)
-    found = DPS(scale=0.0, variance="respaced").advance(here, State(x), estimate, prediction.x0, times, after).x.numpy()
+    method = DPS(scale=0.0, variance="respaced")
+    method.start(here, times)  # a prior that learned its variance is not refused
+    found = method.advance(here, State(x), estimate, prediction.x0, times, after).x.numpy()
     assert np.abs(found - mean - std * here.noise("step").numpy()).max() < 1e-9
     if u >= 0:
         ours = DPS(scale=0.0).advance(here, State(x), estimate, prediction.x0, times, after).x.numpy()

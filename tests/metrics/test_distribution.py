@@ -43,6 +43,8 @@ def test_fid_refuses_small_sets_and_offers_kid() -> None:
     x = correlated(999, 4, 0)
     with pytest.raises(LeaderError, match=r"at least 1,000 samples .* has 999; use KID"):
         fid(correlated(1000, 4, 1), x)
+    with pytest.raises(LeaderError, match="at least 1 subset"):
+        kid(x, x, subsets=0)
 
 
 def test_squared_mmd_is_the_double_sum() -> None:

@@ -16,7 +16,7 @@ from leader import Problem, Sampler, load_prior, operators
 from leader.cli import app
 from leader.presets.stored import read_stored, stored_file
 from leader.priors import variance_head
-from leader.train import trust_runs, variance
+from leader.train import pruning, trust_runs, variance
 from leader.train.adapt import Adaptation, list_companions, plan_adaptation
 from leader.train.data import Images
 from tests.sentences import refusal
@@ -75,6 +75,7 @@ def test_a_stopped_adaptation_goes_on_and_all_of_it_is_used(place: Path, monkeyp
 
     monkeypatch.setattr(variance, "fit_variance", watch_fit)
     monkeypatch.setattr(trust_runs, "make_runs", watch_runs)
+    monkeypatch.setattr(pruning.Calibrated, "missed", (0.05, 0.1))
     first = run()
     assert (
         first.exit_code == 130 and "will take about" in first.output and "1 of 6 pictures are smaller than 32" in first.output
@@ -82,6 +83,7 @@ def test_a_stopped_adaptation_goes_on_and_all_of_it_is_used(place: Path, monkeyp
     head = variance_head.head_file(place / "Mine").read_bytes()
     second = run()
     assert second.exit_code == 0, second.output
+    assert "pictures, though the budgets 0.05, 0.1 are missed" in first.output + second.output
     assert "about" in second.output and "head 1 s" in first.output and "head 1 s" not in second.output, (
         "only what is left counts"
     )

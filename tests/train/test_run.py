@@ -124,6 +124,8 @@ def test_a_new_cascade_starts_where_the_plain_pyramid_was(tmp_path: Path) -> Non
     cascade = PyramidNet(NET)
     save_file({k: v.contiguous() for k, v in plain.state_dict().items()}, tmp_path / "plain.safetensors")
     initialise(cascade, load_file(tmp_path / "plain.safetensors"), None)
+    trainer = Trainer(replace(tiny(tmp_path), start_pyramid=tmp_path / "plain.safetensors"))
+    assert torch.equal(trainer.average.main.out.weight, plain.main.out.weight)
     image, sigma = torch.rand(1, 3, 16, 16), torch.tensor([0.4])
     old, _ = plain.features(image, sigma, 0)
     assert torch.equal(cascade.features(image, sigma, 0)[0], old)

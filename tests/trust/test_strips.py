@@ -43,6 +43,8 @@ def test_the_numbers_of_a_picture_do_not_depend_on_strips(rows: int, height: int
         ]
 
     whole = numbers()
+    turned = residual.correlate_neighbours((picture - 0.5).mT, reached.mT)
+    assert turned == pytest.approx(whole[1]), "of every row, in tall pictures as in wide ones"
     monkeypatch.setattr("leader.trust.strips.LARGE", 1)
     monkeypatch.setattr("leader.trust.strips.STRIP", rows * width)
     assert numbers() == pytest.approx(whole, rel=1e-12)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from dataclasses import fields
+from typing import Any
 
 import pytest
 
@@ -135,5 +137,7 @@ def test_concurrency_is_fitted_to_the_cores(given: dict[str, int], jobs: int, th
 
 @pytest.mark.parametrize("name", [item.name for item in fields(Limits)])
 def test_limits_must_be_larger_than_zero(name: str) -> None:
-    with pytest.raises(UsageError, match=f"'{name}' must be larger than 0; found 0"):
-        Limits(**{name: 0})
+    wrong: Any
+    for wrong in (0, math.nan, math.inf):
+        with pytest.raises(UsageError, match=f"'{name}' must be a number larger than 0; found {wrong}"):
+            Limits(**{name: wrong})

@@ -123,6 +123,10 @@ def test_what_is_served_is_what_was_asked_for(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(server, "SWEEP", 0.01)
     monkeypatch.setattr(sites.Site, "learn_pace", lambda self: learned.append(self))
     switch = sys.getswitchinterval()
+    with monkeypatch.context() as patch:
+        patch.setattr(server, "make_app", lambda *_: None)
+        server.serve(Reach(), 8123, Limits())
+    assert served.pop("proxy_headers") is False, "no proxy, no word of one"
     server.serve(Reach("192.0.2.7", behind_proxy=True), 8123, Limits(threads=3, keep_seconds=0.05), ("ann", "word"))
     assert sys.getswitchinterval() < switch, "the page answers while a job computes"
     sys.setswitchinterval(switch)

@@ -11,7 +11,8 @@ import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -23,13 +24,17 @@ from leader.errors import LeaderError
 from leader.files import sha256_of
 from leader.forensics import Examination, examine
 from leader.messages import Note
-from leader.pictures import Picture, write_picture
+from leader.pictures import Picture, read_picture, write_picture
+from leader.pictures.exif import ASCII, Tag
+from leader.pictures.metadata import Metadata
 from leader.presets.paths import QUALITIES
 from leader.priors import loading
+from leader.progress import format_duration
 from leader.restoration import diagnose as diagnosing
 from leader.restoration import restore as restoring
 from leader.restoration.request import RestoreRequest
-from leader.trust import maps
+from leader.trust import Verdict, maps
+from leader.trust.judging import Level
 from leader.web import site as sites
 from leader.web import words, work
 from leader.web.choices import Repair, Wish, mask_of
@@ -86,7 +91,9 @@ def test_a_job_shows_previews_and_leaves_every_file(site: Site) -> None:
     told_numbers = ["6", "1", "3", "denoise", "0.1000 (given)", "ddnm", "none", "6"]
     assert [outcome["numbers"][name] for name in numbers] == told_numbers
     assert job.outcomes == (outcome,) and len(outcome["story"]) == 3 and json.dumps(outcome)
-    assert "32 x 24 pixels" in outcome["story"][1] and outcome["story"][0].startswith("You said")
+    seconds = json.loads((folder / "run.json").read_text())["seconds"]
+    assert f"removed, in {format_duration(seconds)}: 32 x 24 pixels" in outcome["story"][1]
+    assert outcome["story"][0].startswith("You said")
     assert "small" in site.diagnose(entry)["found"]
     told = run(site, Wish((Repair("small", 1.5),), request=REQUEST), entry)[1][0]["story"][0]
     assert told.startswith("The program looked at the picture and found")
@@ -180,6 +187,11 @@ def test_a_long_run_shows_a_draft_first(site: Site, monkeypatch: pytest.MonkeyPa
     draft = Image.open(io.BytesIO(job.preview or b""))
     assert draft.size == (32, 24) and outcome["numbers"]["seed"] == "0"
     assert not run(site, Wish(wish.repairs, request=wish.request, draft_first=False), entry)[0].drafted
+    stopped = Job("c", 60.0)
+    stopped.show = lambda preview, draft=False: stopped.stop()  # type: ignore[method-assign]
+    with pytest.raises(StoppedError):
+        work.repair_picture(stopped, site, entry, wish)
+    assert stopped.words == words.DRAFT and stopped.share < 1, "a draft is stopped like any other run"
     usual = Wish(wish.repairs, request=RestoreRequest(sigma=0.1))
     monkeypatch.setattr(work, "LONG", (seconds["standard"] + seconds["draft"]) / 2)
     assert run(site, usual, entry)[0].drafted, "without a quality it is the usual one that may take long"
@@ -257,7 +269,8 @@ def test_a_diagnosis_is_told_and_proposed(site: Site, monkeypatch: pytest.Monkey
     plain = site.diagnose(entry)
     assert plain["repairs"] == [] and not plain["fillable"] and "small" in plain["found"]
     assert not any("--" in text for text in plain["sentences"]) and site.diagnose(entry) is plain
-    assert site.diagnose(site.sample("c", "small"))["repairs"] == [{"kind": "small", "factor": 4}]
+    for client in ("c", "d"):
+        assert site.diagnose(site.sample(client, "small"))["repairs"] == [{"kind": "small", "factor": 4}]
     advice = diagnosing.Advice("deblur", {"kernel": "line:9:40", "kernel_doubt": 0.05})
     monkeypatch.setattr(diagnosing, "advise", lambda found: advice)
     again = given(site)
@@ -331,6 +344,8 @@ def test_seconds_are_told_for_every_quality_from_the_runs_of_this_machine(site: 
     assert chain["seconds"]["standard"] > again["standard"], "every repair counts"
     unknown, _ = work.predict_repairs(site, entry, Wish((Repair("noisy"), Repair("blurred")), request=wish.request))
     assert unknown["standard"] == [again["standard"], 0.0], "but for one of which nothing can be said yet"
+    with pytest.raises(LeaderError, match="brush"):
+        work.predict_seconds(site, entry, Wish((Repair("missing"),), request=wish.request))
 
 
 def test_qualities_that_do_the_same_are_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,8 +354,8 @@ def test_qualities_that_do_the_same_are_told(site: Site, monkeypatch: pytest.Mon
     assert work.predict_seconds(site, entry, Wish((Repair("noisy"),), request=request))["same"] == ["standard", "best"]
     monkeypatch.setattr(CheapPrior, "name", "embedded")
     assert work.predict_seconds(site, entry, Wish((Repair("noisy"),), request=request))["same"] == list(QUALITIES)
-    both = Wish((Repair("noisy"), Repair("grey")), request=request)
-    assert work.predict_seconds(site, entry, both)["same"] == ["standard"]
+    for both in ((Repair("noisy"), Repair("grey")), (Repair("grey"), Repair("small", 2.0))):
+        assert work.predict_seconds(site, entry, Wish(both, request=request))["same"] == ["standard"]
     named = Wish((Repair("noisy"),), request=RestoreRequest(method="ddnm", sigma=0.1))
     assert work.predict_seconds(site, entry, named)["same"] == []
 
@@ -402,6 +417,10 @@ def test_what_a_visitor_must_know_is_told_in_plain_words() -> None:
     assert words.tell_notes(notes) == ["A plain choice."]
     assert words._put_plainly(Note("new", "the JPEG is odd")) == "The JPEG is odd."
     assert words._put_plainly(Note("invented", "x", values={"value": 0.125})).startswith("12 % of the picture is made up")
+    for level in get_args(Level):
+        judged: Any = SimpleNamespace(verdict=Verdict(level))
+        told = words.tell_verdict(judged)
+        assert (told["level"], told["title"], told["reasons"]) == (level, words.VERDICTS[level][0], [])
 
 
 def test_every_reason_for_doubt_has_plain_words() -> None:
@@ -418,7 +437,9 @@ def test_a_visit_from_the_upload_to_the_download(site: Site, tmp_path: Path, mon
     from starlette.testclient import TestClient
 
     client: Any = TestClient(Starlette(routes=routes.list_routes(site)), cookies={COOKIE: "0" * 32})
-    write_picture(tmp_path / "in.png", Picture(photograph(24, 32).permute(1, 2, 0).numpy()))
+    place = Metadata(gps={1: Tag(ASCII, b"N\0")})
+    pixels = photograph(24, 32).permute(1, 2, 0).numpy()
+    write_picture(tmp_path / "in.png", Picture(pixels, metadata=place), location=True)
     token = client.post("/api/pictures", content=(tmp_path / "in.png").read_bytes()).json()["token"]
     assert "small" in client.get(f"/api/pictures/{token}/findings").json()["found"]
     assert client.get(f"/api/pictures/{token}/damage").status_code == 404
@@ -445,6 +466,8 @@ def test_a_visit_from_the_upload_to_the_download(site: Site, tmp_path: Path, mon
     kept = RestoreRequest.from_run(told).arguments()
     leader.restore(tmp_path / "in.png", **kept).save(tmp_path / "again.png")
     assert (tmp_path / "again.png").read_bytes() == found["restored.png"]
+    places = [read_picture(tmp_path / name).metadata.gps for name in ("in.png", "again.png")]
+    assert places == [place.gps, {}], "nor where it was taken"
     assert (kept["method"], kept["plugins"], kept["steps"], kept["sigma"], kept["seed"]) == ("ddnm", (), 6, 0.1, 3)
 
 
@@ -484,7 +507,10 @@ def test_a_visitor_hears_of_changes_alone_and_stops_the_job_by_leaving(site: Sit
     while job.preview is None:
         time.sleep(0.005)
     waiting = [site.desk.submit(client, lambda _: None) for client in ("d", "e")]
+    own, other = pictures = site.store.new("e"), site.store.new("d")
+    own.last = other.last = 0.0
     assert follow(site, waiting[1], Visitor(2)) == [{"state": "waiting", "ahead": 1}], "said once"
+    assert [picture.last > 0 for picture in pictures] == [True, False], "the line may be longer than a picture is kept"
     go_on.set()
     while job.share == 0:
         time.sleep(0.005)

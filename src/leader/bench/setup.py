@@ -34,8 +34,7 @@ def plan_of(recipe: Recipe) -> tuple[Plan, Prior]:
     """The resolved settings of a recipe, without running it, and their prior."""
     prior = stand_in(recipe.prior, recipe.size)
     problem = _blank_problem(recipe.task, recipe.shape, recipe.options_at(0), recipe.sigma)
-    with _explaining(f"The method '{recipe.method}' cannot run with the settings {recipe.settings}"):
-        return sampler_of(recipe, prior).plan(problem), prior
+    return sampler_of(recipe, prior).plan(problem), prior
 
 
 @lru_cache(maxsize=32)

@@ -55,14 +55,15 @@ def web(
     limits = fit_limits(
         jobs=jobs,
         threads=threads,
-        upload_bytes=int(max_megabytes * 2**20),
+        upload_bytes=max_megabytes * 2**20,
         pixels=max_pixels,
         waiting=queue,
         seconds=time_limit,
         keep_seconds=keep,
     )
     _check_port(host, port)
-    to_stdout(f"Open http://{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port} in a browser; Ctrl-C ends it.")
+    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    to_stdout(f"Open http://{f'[{shown}]' if ':' in shown else shown}:{port} in a browser; Ctrl-C ends it.")
     serve(reach, port, limits, pair)
 
 
@@ -83,7 +84,7 @@ def _check_port(host: str, port: int) -> None:
     from leader.errors import LeaderError
 
     try:
-        with socket.create_server((host, port)):
+        with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
             pass
     except OSError as error:
         raise LeaderError(f"Cannot listen on {host}:{port} ({error.strerror}); choose another --port or --host.") from error

@@ -66,12 +66,12 @@ class Worker:
 
 
 def attempt(function: Callable[[Any], Any], job: Any) -> Sent:
-    """(answer, None, seconds), or (None, exception, seconds): an exception in a job does not kill its worker."""
+    """(answer, None, seconds), or (None, exception, 0): an exception in a job does not kill its worker."""
     begin = time.monotonic()
     try:
         return function(job), None, time.monotonic() - begin
     except Exception as error:
-        return None, error, time.monotonic() - begin
+        return None, error, 0.0
 
 
 class PoolEngine(Engine):

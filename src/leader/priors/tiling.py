@@ -23,7 +23,7 @@ def reflect_indices(length: int, padded: int, device: torch.device) -> Tensor:
     """Indices [padded] that extend 0..length - 1 by reflection, as often as needed."""
     period = max(1, 2 * (length - 1))
     position = torch.arange(padded, device=device) % period
-    return torch.minimum(position, period - position) if length > 1 else torch.zeros_like(position)
+    return torch.minimum(position, period - position)
 
 
 def pad_to(x: Tensor, height: int, width: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,7 @@ class Limits:
     kept           pictures and results kept at once; the least recently used are removed first
     """
 
-    upload_bytes: int = 64 * MEGABYTE
+    upload_bytes: float = 64 * MEGABYTE
     pixels: int = 16_000_000
     waiting: int = 64
     jobs: int = 1
@@ -37,8 +38,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if not value > 0:
-                raise UsageError(f"The limit '{name}' must be larger than 0; found {value}.")
+            if not 0 < value < math.inf:
+                raise UsageError(f"The limit '{name}' must be a number larger than 0; found {value}.")
 
 
 def fit_limits(cores: int | None = None, jobs: int | None = None, threads: int | None = None, **others: Any) -> Limits:

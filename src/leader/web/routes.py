@@ -169,6 +169,7 @@ async def follow(site: Site, job: Job, request: Request) -> AsyncIterator[bytes]
         while not job.over:
             if await request.is_disconnected():
                 return
+            site.store.keep_all(job.client)
             about = _describe_job(job) if job.state != "waiting" else {"state": "waiting", "ahead": site.desk.ahead(job)}
             if job.preview is not None and job.previews != shown:
                 shown = job.previews
@@ -252,7 +253,7 @@ async def _read_body(request: Request) -> Mapping[str, Any]:
     return body
 
 
-async def _spool(request: Request, path: Path, most: int) -> None:
+async def _spool(request: Request, path: Path, most: float) -> None:
     """Writes the body of a request to a file, up to the size limit."""
     size = 0
     too_large = LeaderError(f"The file is larger than the limit of {most / 2**20:.3g} MB; make it smaller first.")

@@ -81,10 +81,9 @@ def predict_repairs(site: Site, entry: Entry, wish: Wish, job: Job | None = None
 
     job  the job it belongs to, which may have been stopped
     """
-    examination, prior, same = site.examinations.take(entry), None, set(QUALITIES)
+    examination, prior, sigma, same = site.examinations.take(entry), None, wish.request.sigma, set(QUALITIES)
     found = {quality: [0.0] * len(wish.repairs) for quality in QUALITIES}
     for number in range(len(wish.repairs)):
-        sigma = None if number else wish.request.sigma
         for quality in QUALITIES:
             if job is not None:
                 job.check()
@@ -95,7 +94,7 @@ def predict_repairs(site: Site, entry: Entry, wish: Wish, job: Job | None = None
                 if number == 0:
                     raise
                 continue
-            prior, sigma = made.sampler.prior, made.sigma if number == 0 and made.posed.noise is None else sigma
+            prior, sigma = made.sampler.prior, made.sigma if made.posed.noise is None else sigma
             found[quality][number] = site.pace.predict_seconds(count_cost(made), _kind_of_run(made))
             if quality == defaults.QUALITY:
                 same &= set(made.same)
