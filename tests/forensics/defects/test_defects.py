@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
+from leader.forensics import examine
 from leader.forensics.defects import defects
 from leader.forensics.defects.chains import find_chains
 from leader.forensics.defects.defects import Defects
@@ -209,6 +210,15 @@ def test_blocks_whose_rows_have_one_colour_are_no_scratches(quality: int) -> Non
     """Compression that leaves one wave of a block makes rows of one colour, which the neighbouring block may continue."""
     for index in (2, 3, 5, 7):  # all four had some
         assert "scratches" not in find_in(from_pil(jpeg(photograph(index), quality))).kinds
+
+
+@pytest.mark.parametrize("bits", [3, 4, 5])
+def test_bands_are_no_defects_however_much_of_one_colour_they_are(bits: int) -> None:
+    """Levels of few bits differ by as much as a scratch stands out, and whole areas have one colour."""
+    for mode in ("RGB", "L"):
+        levels = np.round(np.asarray(photograph(2).convert(mode)) / 255 * (2**bits - 1)) / (2**bits - 1)
+        banded = from_pil(Image.fromarray(np.round(levels * 255).astype(np.uint8)))
+        assert find_in(banded).kinds == () and not examine(banded).torn.any()
 
 
 @pytest.fixture
