@@ -45,6 +45,16 @@ def test_salt_and_pepper(share: float) -> None:
     assert found.share == pytest.approx(truth.mean(), rel=0.05)
 
 
+@pytest.mark.parametrize("noise", [25, 40])
+def test_strong_noise_that_was_clipped_is_no_salt_and_pepper(noise: int) -> None:
+    """In grey, chance makes as many black and white pixels that stand out; real ones besides are more."""
+    grey = colour(SIDE, 1)[..., 1] + np.random.default_rng(0).normal(0, noise, (SIDE, SIDE))
+    noisy = grey.clip(0, 255).round().astype(np.uint8)
+    assert find_in(from_pil(Image.fromarray(noisy))).kinds == ()
+    spoiled, truth = peppered(noisy, 0.02, 0)
+    assert recall_and_precision(~find_in(from_pil(Image.fromarray(spoiled))).known, truth)[0] >= 0.8
+
+
 def test_dead_pixels_of_both_signs_and_of_one_channel() -> None:
     spoiled, truth = peppered(colour(SIDE, 2), 0.001, 3)
     found = find_in(from_pil(Image.fromarray(spoiled)))
