@@ -53,7 +53,7 @@ def _within(shape: tuple[int, ...], down: int, right: int) -> Flags:
 
 def find_specks(pixels: Floats) -> Flags:
     """[H, W], the specks of pixels [H, W, C] in [0, 1]."""
-    pure: Flags = (pixels <= 0).all(2) | (pixels >= 1).all(2)
+    pure: Flags = np.logical_or((pixels <= 0).all(2), (pixels >= 1).all(2))
     known = np.ones(pure.shape, dtype=bool)
     candidates = pure | ~is_spread(pixels.mean(2))
     limits: Floats | None = None
