@@ -55,6 +55,8 @@ BAD = [
     (["in.png", "out.png", "--json", "fifo.json"], 1, "pipe"),
     (["in.png", "out.png", "--map", "map.png", "--map", "map.xyz"], 2, "figures are written"),
     (["in.png", "out.png", "--figure", "both.xyz"], 2, "figures are written"),
+    ([".", "out.png", "--task", "denoise"], 2, "IN (.) is a folder, so OUT is one too; found the name of a picture, out.png"),
+    (["", "out.png", "--task", "denoise"], 2, "IN (.) is a folder"),
     (["in.png", "a.png", "b.png"], 2, "one picture or folder IN and one name OUT; found 3 names"),
     (["in.png"], 2, "OUT"),
     (["in.png", "out.png", "--settings", "none.toml"], 1, "no file"),

@@ -439,6 +439,18 @@ def test_refused_pictures_are_not_written_and_not_tried_again(tree: Path, tmp_pa
     assert go(tree, out, failing).restored == 3, "with --keep-failed they are"
 
 
+def test_the_results_of_an_earlier_run_are_told_of_refused_pictures_and_stay_ours(tree: Path, tmp_path: Path) -> None:
+    out, failing = tmp_path / "out", {"task": "sr", "factor": 2}
+    go(tree, out)
+    before, notes = results(out), list[str]()
+    assert go(tree, out, failing, keep_failed=False, watcher=run_module.Watcher(note=notes.append)).refused == 3
+    assert (
+        results(out) == before and len(notes) == 3 and all("of an earlier run, with other settings" in note for note in notes)
+    )
+    again = go(tree, out, {"seed": 4})
+    assert (again.restored, again.failed) == (3, []) and results(out) != before
+
+
 def test_masks_and_kernels_are_read_once(tree: Path, tmp_path: Path) -> None:
     known = np.ones((16, 24), np.float32)
     known[4:9, 3:8] = 0

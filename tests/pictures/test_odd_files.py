@@ -17,10 +17,12 @@ from PIL import Image, ImageCms
 from leader.errors import LeaderError
 from leader.forensics.noise.estimate import measure_noise
 from leader.pictures import FORMATS, SUFFIXES, Picture, from_pil, list_pictures, read_picture, write_picture
+from leader.pictures.deep import write_tiff
+from leader.pictures.exif import SHORT, Tag
 from leader.restoration.arguments import as_picture
 from leader.train.data import decode, open_photographs
 from tests.forensics.fields import colour, find_in, peppered
-from tests.pictures.test_pictures import header_only
+from tests.pictures.test_pictures import chunk, header_only, png_of
 
 PICTURE = Image.fromarray(colour(96, 1))
 
@@ -73,6 +75,7 @@ REFUSED = {
     "page.jpg": (b"<html>404</html>", "is not a picture in a known format"),
     "half.jpg": (jpeg(PICTURE)[:1500], "is damaged and cannot be decoded"),
     "cmyk.jpg": (jpeg(PICTURE.convert("CMYK")), "CMYK without a colour profile"),
+    "deep.ppm": (b"P6 2 1 65535 " + bytes(12), "16-bit samples in a layout that cannot be read without loss"),
     "wrong.jpg": (jpeg(PICTURE.convert("CMYK"), icc_profile=SRGB), "with a colour profile that cannot be applied"),
 }
 
@@ -142,6 +145,56 @@ def test_16_bit_grey_has_the_same_values_in_restoration_and_training(tmp_path: P
         assert np.abs(trained[..., channel] - exact).max() <= 0.5 / 255 + 1e-6
     stored = open_photographs(tmp_path, tmp_path / "cache")["full"][0].astype(float) / 255
     np.testing.assert_array_equal(stored, trained)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_tiff_of_16_bits_is_upright_once(tmp_path: Path, orientation: int) -> None:
+    """Pillow turns TIFFs by itself, and shears the rows of those that it maps into memory."""
+    deep = (np.random.default_rng(0).integers(0, 2**16, (9, 14, 3))).astype(np.uint16)
+    upright = deep.swapaxes(0, 1) if orientation in (5, 6, 7, 8) else deep
+    upright = upright[:: -1 if orientation in (3, 4, 7, 8) else 1, :: -1 if orientation in (2, 3, 6, 7) else 1]
+    write_tiff(tmp_path / "colour.tif", deep, None, {274: Tag(SHORT, struct.pack("<H", orientation))})
+    Image.fromarray(deep[..., 0]).save(tmp_path / "grey.tif", tiffinfo={274: orientation})
+    for name, channels in (("colour.tif", 3), ("grey.tif", 1)):
+        np.testing.assert_allclose(read_picture(tmp_path / name).pixels, upright[..., :channels] / 65535, atol=1e-6)
+
+
+def grey_tiff(samples: bytes, side: int, bits: int, **tags: int) -> bytes:
+    """An uncompressed square grey TIFF; black is zero and numbers have no sign unless `tags` say so."""
+    shorts = {256: side, 257: side, 258: bits, 259: 1, 262: tags.get("photometric", 1), 273: 8, 277: 1, 278: side}
+    shorts |= {279: len(samples), 339: tags.get("sample_format", 1)}
+    entries = b"".join(struct.pack("<HHII", tag, 3, 1, value) for tag, value in shorts.items())
+    return b"II*\0" + struct.pack("<I", 8 + len(samples)) + samples + struct.pack("<H", len(shorts)) + entries + bytes(4)
+
+
+def test_the_numbers_of_a_tiff_are_what_its_tags_say(tmp_path: Path) -> None:
+    values = np.arange(0, 64).reshape(8, 8)
+    twelve = b"".join(struct.pack(">I", int(one) << 20 | int(two) << 8)[:3] for one, two in (values * 65).reshape(-1, 2))
+    read = {
+        "white.tif": grey_tiff((65535 - values * 1040).astype("<u2").tobytes(), 8, 16, photometric=0),
+        "twelve.tif": grey_tiff(twelve, 8, 12),
+    }
+    for name, content in read.items():
+        (tmp_path / name).write_bytes(content)
+        np.testing.assert_allclose(read_picture(tmp_path / name).pixels[..., 0], values / 63, atol=1e-3)
+    signed = grey_tiff(values.astype("<i2").tobytes(), 8, 16, sample_format=2)
+    for content in (signed, grey_tiff(values.astype("<u4").tobytes(), 8, 32)):
+        (tmp_path / "undefined.tif").write_bytes(content)
+        with pytest.raises(LeaderError, match="of which none is white"):
+            read_picture(tmp_path / "undefined.tif")
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8, 16])
+def test_the_one_transparent_shade_of_a_grey_png(tmp_path: Path, bits: int) -> None:
+    values = np.arange(16).reshape(2, 8) % 2**bits
+    key = 2**bits - 1 if bits < 8 else 3
+    stored = np.unpackbits(values.astype(">u2").view(np.uint8).reshape(2, 8, 2), axis=2)[..., 16 - bits :].reshape(2, -1)
+    rows = b"".join(b"\0" + np.packbits(row).tobytes() for row in stored)
+    content = png_of(struct.pack(">IIBBBBB", 8, 2, bits, 0, 0, 0, 0), rows)
+    (tmp_path / "a.png").write_bytes(content[:33] + chunk(b"tRNS", struct.pack(">H", key)) + content[33:])
+    picture = read_picture(tmp_path / "a.png")
+    np.testing.assert_array_equal(picture.alpha, values != key)
+    np.testing.assert_allclose(picture.pixels[..., 0], values / (2**bits - 1), atol=1e-6)
 
 
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "P", "LA", "1"])

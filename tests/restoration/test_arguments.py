@@ -205,3 +205,15 @@ def test_a_mask_may_have_channels_first_or_last() -> None:
         assert as_mask(grey.astype(np.uint8) if top > 1 else grey, (4, 3)).tolist() == [[0, 0, 1, 1]] * 3
     cyan = np.array([[[0.0, 1.0, 1.0]] * 8] * 4 + [[[0.0] * 3] * 8] * 4)  # bright, though it has no red
     assert as_mask(cyan, (8, 8))[:, 0].tolist() == [1] * 4 + [0] * 4
+
+
+def test_a_mask_or_kernel_that_is_partly_transparent_is_refused(tmp_path: Path) -> None:
+    """Erased parts of a white layer: they would count as known."""
+    erased = np.full((8, 9, 4), 255, np.uint8)
+    erased[2:4, 3:6, 3] = 0
+    Image.fromarray(erased).save(tmp_path / "a.png")
+    for read in (lambda: as_mask(tmp_path / "a.png", (9, 8)), lambda: as_kernel(tmp_path / "a.png")):
+        with pytest.raises(LeaderError, match="partly transparent"):
+            read()
+    Image.fromarray(erased | 255).save(tmp_path / "a.png")
+    assert as_mask(tmp_path / "a.png", (9, 8)).all()

@@ -64,9 +64,11 @@ def test_wrong_arguments(options: dict[str, Any], says: str) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_device_that_is_not_here() -> None:
-    with pytest.raises(LeaderError, match="'cuda' is not available here"):
-        run(device="cuda")
+@pytest.mark.parametrize("device", ["cuda", "cuda:7", "meta"])
+def test_a_device_that_is_not_here(device: str) -> None:
+    """The tensors of meta have a shape and no numbers."""
+    with pytest.raises(LeaderError, match=f"'{device}' is not available here"):
+        run(device=device)
 
 
 class Weighted(CheapPrior):

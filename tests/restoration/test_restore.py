@@ -139,6 +139,8 @@ def test_extension_is_consistent_and_smooth() -> None:
         (np.zeros((16, 16, 3)), {"task": "deblur"}, "needs the kernel"),
         (np.zeros((16, 16, 3)), {"task": "inpaint"}, "needs a mask"),
         (np.zeros((16, 16, 3)), {"task": "inpaint", "mask": np.ones((16, 15))}, "same size"),
+        (np.zeros((16, 16, 3)), {"task": "inpaint", "mask": np.ones((16, 16))}, "Nothing is to be filled in"),
+        (Image.new("RGBA", (16, 16), (9, 9, 9, 255)), {"task": "inpaint"}, "Nothing is to be filled in"),
         (np.zeros((16, 16, 3)), {"task": "sr", "mask": np.ones((16, 16))}, "no use for a mask"),
         (np.zeros((16, 16, 3)), {"task": "cs"}, "not a picture"),
         (np.zeros((16, 16, 3)), {"settings": {"nonsense": 1}}, "no setting 'nonsense'"),

@@ -12,6 +12,7 @@ from leader.errors import LeaderError, UsageError
 from leader.restoration.request import RestoreRequest
 from leader.web import choices
 from leader.web.choices import KINDS, Repair, Wish, build_request, draw_mask, fit_size, kind_of, mask_of, read_wish
+from tests.pictures.test_pictures import header_only
 
 SIZE = (20, 10)
 ADVISED: dict[str, Any] = {"blurred": ("deblur", {"kernel": "motion:3", "sigma": 0.02, "kernel_doubt": 0.3})}
@@ -53,6 +54,7 @@ def test_every_control_reaches_the_request() -> None:
         ({"repairs": [{"kind": "blurred", "blur": True}]}, "blur must be a number"),
         ({"repairs": [{"kind": "small", "factor": 1}]}, "larger than 1"),
         ({"repairs": [{"kind": "small", "factor": 17}]}, "at most 16"),
+        ({"repairs": [{"kind": "small", "factor": 10**400}]}, "factor must be a number"),
         ({"repairs": [{"kind": "small", "size": [100]}]}, "width and a height"),
         ({"repairs": [{"kind": "small", "size": [100, 1.5]}]}, "width and a height"),
         ({"repairs": [{"kind": "small", "size": [0, 100]}]}, "width and a height"),
@@ -146,5 +148,7 @@ def test_a_brush_is_needed_where_nothing_else_says_what_is_missing() -> None:
     large = paint(np.tile([[True, False]], (2100, 1050)))
     with pytest.raises(LeaderError, match="larger than the page's canvas"):
         mask_of(large, SIZE)
+    with pytest.raises(LeaderError, match="cannot be read"):
+        mask_of(choices.PNG + base64.b64encode(header_only(60_000, 60_000)).decode(), SIZE)
     assert ask(Repair("missing"), advised={"missing": ("inpaint", {})}).mask is None  # transparent parts need no brush
     assert ask(Repair("missing"), advised={"missing": ("inpaint", {"mask": "auto"})}).mask == "auto"

@@ -162,7 +162,12 @@ def test_what_is_refused_leaves_nothing_behind(site: Site, content: bytes, told:
 @pytest.mark.parametrize(
     ("path", "block", "taken"),
     [
-        *(("/api/pictures", 1000, 101), ("/api/restore", 1 << 20, MOST_BODY // 2**20 + 1), ("/api/pictures", 9, 2)),
+        *(
+            ("/api/pictures", 1000, 101),
+            ("/api/restore", 1 << 20, MOST_BODY // 2**20 + 1),
+            ("/api/pictures", 9, 2),
+            ("/api/estimate", 9, 2),
+        ),
         ("/api/pictures", 5, 0),
     ],
 )
@@ -238,7 +243,7 @@ def test_a_picture_is_taken_away_in_the_format_and_quality_asked_for(site: Site,
     unsaid = len(client.get(f"/api/export/{token}/jpg").content)
     assert 2 * len(found["jpg", 20]) < unsaid < len(found["jpg", 95]), "a good one"
     assert "no-store" in client.get(f"/api/export/{token}/png").headers["cache-control"]
-    for bad in ("gif", "png?quality=0", "jpg?quality=101", "jpg?quality=x", "jpg?quality=%C2%B2"):
+    for bad in ("gif", "png?quality=0", "jpg?quality=101", "jpg?quality=x", "jpg?quality=%C2%B2", f"jpg?quality={'9' * 5000}"):
         assert client.get(f"/api/export/{token}/{bad}").status_code == 400
     assert not list(site.store.root.glob("*/tmp*")), "nothing is left of it"
     place = Metadata(gps={1: Tag(ASCII, b"N\0")})

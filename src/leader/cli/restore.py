@@ -71,12 +71,16 @@ def restore(
     from leader.cli.results import existing_files
     from leader.cli.running import run_and_tell
     from leader.files import check_readable, printable
-    from leader.pictures import check_format
+    from leader.pictures import FORMATS, check_format
     from leader.restoration.diagnose import NothingToRepairError, check_advised
 
     _refuse_more_names(ctx, picture, out)
     if is_folder(picture):
         _refuse_of_one(results)
+        if out.suffix.lower() in FORMATS and not out.is_dir():
+            raise UsageError(
+                f"IN ({printable(picture)}) is a folder, so OUT is one too; found the name of a picture, {printable(out)}."
+            )
         request, run = _add_settings(ctx, request, settings)
         if request.task is None:
             raise _no_task(picture, out)

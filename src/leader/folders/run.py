@@ -281,6 +281,12 @@ class _FolderRun:
                 )
             return error
         self.unwritable = 0
+        earlier = self._list_earlier(found.name) if answer.status == REFUSED else {}
+        if "picture" in earlier:
+            self.watcher.note(
+                f"{printable(found.name)}: its verdict is failed; the result in the output folder is of an earlier run, with "
+                "other settings or another picture."
+            )
         line: Line = {
             "kind": "picture",
             "name": found.name,
@@ -290,7 +296,8 @@ class _FolderRun:
             "settings": self.choices.digest,
             "threads": threads,
             "seconds": answer.seconds,
-            "files": {
+            "files": earlier
+            | {
                 kind: {"name": names[kind], "sha256": about["sha256"], "bytes": about["bytes"]}
                 for kind, about in answer.files.items()
             },
@@ -324,16 +331,20 @@ class _FolderRun:
         said = before is not None and (before.status, before.settings) == (FAILED, self.choices.digest)
         if said and self.manifest.line(item.name).get("error") == error:
             return
-        files = {} if before is None else {k: {"name": n, "sha256": s, "bytes": b} for k, (n, s, b) in before.files.items()}
         line: Line = {
             "kind": "picture",
             "name": item.name,
             "status": FAILED,
             "settings": self.choices.digest,
-            "files": files,  # files of an earlier run are still ours
+            "files": self._list_earlier(item.name),
             "error": error,
         }
         self.manifest.append(line)
+
+    def _list_earlier(self, name: str) -> Line:
+        """The files of an earlier run that are there for a picture: still ours, to be replaced one day."""
+        before = self.manifest.entries.get(name)
+        return {} if before is None else {k: {"name": n, "sha256": s, "bytes": b} for k, (n, s, b) in before.files.items()}
 
     def _count(self, level: str | None) -> None:
         """Counts the verdict of a picture whose result is there."""

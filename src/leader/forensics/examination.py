@@ -17,7 +17,7 @@ from leader.forensics.blur.search import BlurSearch, find_blur
 from leader.forensics.blur.views import middle
 from leader.forensics.constants import read_constants
 from leader.forensics.defects.areas import find_areas
-from leader.forensics.defects.defects import Defects, find_defects
+from leader.forensics.defects.defects import Defects, find_defects, is_reduced
 from leader.forensics.defects.drawing import is_drawing
 from leader.forensics.jpeg.block_grid import find_history
 from leader.forensics.jpeg.blocks import Array, Flags
@@ -106,8 +106,9 @@ class Examination:
 
     @cached_property
     def torn(self) -> Flags:
-        """[H, W], areas that look torn out."""
-        return find_areas(self.picture.pixels)
+        """[H, W], areas that look torn out; none where few colours make areas of one."""
+        pixels = self.picture.pixels
+        return np.zeros(pixels.shape[:2], dtype=bool) if is_reduced(pixels) else find_areas(pixels)
 
     @cached_property
     def enlargement(self) -> float | NotExamined | None:

@@ -36,7 +36,8 @@ def is_deep(image: Image.Image) -> bool:
 
     In a TIFF whose channels lie one after the other only the tags tell: Pillow takes each byte for a sample.
     """
-    raw = any(";16" in _raw_mode(tile) for tile in getattr(image, "tile", ()))
+    tiles = getattr(image, "tile", ())
+    raw = any(";16" in raw_mode(tile) or (tile[0].startswith("ppm") and tile[3][1] > 255) for tile in tiles)
     return (raw or _has_deep_planes(image)) and image.mode in ("RGB", "RGBA", "CMYK")
 
 
@@ -46,32 +47,35 @@ def _has_deep_planes(image: Image.Image) -> bool:
     return bool(tags.get(PLANES) == 2 and max(tags.get(BITS, (8,))) > 8)
 
 
-def read_deep(path: Path, formats: Sequence[str]) -> Deep:
-    """The 16-bit samples [H, W, 3 or 4] of a file for which `is_deep` holds; Pillow's `formats` may open it."""
-    with Image.open(path, formats=tuple(formats)) as image:
-        modes = {_raw_mode(tile) for tile in image.tile} if isinstance(image, ImageFile.ImageFile) else set()
-        served = all(mode[:-1] in _SERVED for mode in modes) and not _has_deep_planes(image)
-        if not served or "transparency" in image.info:
-            raise LeaderError(
-                f"{printable(path)} holds 16-bit samples in a layout that cannot be read without loss; "
-                "convert it to 16-bit RGB or RGBA."
-            )
-        high = np.asarray(image).astype(np.uint16)
-    with Image.open(path, formats=tuple(formats)) as image:
-        assert isinstance(image, ImageFile.ImageFile)
-        image.tile = [_with_swapped_order(tile) for tile in image.tile]
-        low = np.asarray(image)
+def read_deep(image: Image.Image, path: Path, formats: Sequence[str]) -> Deep:
+    """The 16-bit samples [H, W, 3 or 4] of a file for which `is_deep` holds; Pillow's `formats` may open it again.
+
+    image  the file, freshly opened; decoded afterwards, so that Pillow has turned it if it turns files of this format
+    """
+    modes = {raw_mode(tile) for tile in image.tile} if isinstance(image, ImageFile.ImageFile) else set()
+    served = all(mode[:-1] in _SERVED for mode in modes) and not _has_deep_planes(image)
+    if not served or "transparency" in image.info:
+        raise LeaderError(
+            f"{printable(path)} holds 16-bit samples in a layout that cannot be read without loss; "
+            "convert it to 16-bit RGB or RGBA."
+        )
+    high = np.asarray(image).astype(np.uint16)
+    with Image.open(path, formats=tuple(formats)) as again:
+        assert isinstance(again, ImageFile.ImageFile)
+        again.tile = [_with_swapped_order(tile) for tile in again.tile]
+        low = np.asarray(again)
     deep: Deep = high << 8 | low
     return deep
 
 
-def _raw_mode(tile: Any) -> str:
+def raw_mode(tile: Any) -> str:
+    """How Pillow names the samples of a tile as they are stored."""
     args = tile[3]
     return str(args[0] if isinstance(args, tuple) and args else args)
 
 
 def _with_swapped_order(tile: Any) -> Any:
-    args, mode = tile[3], _raw_mode(tile)
+    args, mode = tile[3], raw_mode(tile)
     swapped = mode[:-1] + _SWAPPED[mode[-1]]
     new = (swapped, *args[1:]) if isinstance(args, tuple) else swapped
     return tile._replace(args=new) if hasattr(tile, "_replace") else (*tile[:3], new)

@@ -19,13 +19,16 @@ from PIL import Image, ImageCms, UnidentifiedImageError
 
 from leader.errors import LeaderError
 from leader.files import check_readable, printable
-from leader.pictures.deep import is_deep, read_deep
+from leader.pictures.deep import BITS, is_deep, raw_mode, read_deep
 from leader.pictures.formats import AVIF, HEIF, READ, SERVED, format_by_mark
 from leader.pictures.heif import can_avif, kind_of, read_still
 from leader.pictures.jpeg_history import read_history
 from leader.pictures.metadata import metadata_of, orientation_of
 from leader.pictures.picture import MOST_PIXELS, Floats, Picture, from_samples
 
+SAMPLE_FORMAT, SIGNED = 339, 2
+PHOTOMETRIC, WHITE_IS_ZERO = 262, 0
+"""Tags of a TIFF, and values of theirs."""
 SMALL = 1_000_000
 """A picture with this many pixels fits into any memory."""
 
@@ -43,16 +46,17 @@ def read_picture(path: Path, most_pixels: int = MOST_PIXELS) -> Picture:
             _check_header(image, name, most_pixels)
             with _within_reason(image):
                 if is_deep(image) and image.mode != "CMYK":  # asked before getexif, which decodes a PNG
-                    deep = from_samples(read_deep(path, READ), 16, image.info.get("icc_profile"))
-                    orientation = orientation_of(image)
-                    return _upright(replace(deep, metadata=metadata_of(image)), orientation)
+                    deep = from_samples(read_deep(image, path, READ), 16, image.info.get("icc_profile"))
+                    return _upright(replace(deep, metadata=metadata_of(image)), orientation_of(image))
                 return _upright(_with_history(image, name), orientation_of(image))
 
 
 def _open_image(path: Path, name: str, kind: str | None) -> Image.Image:
     """The image of a file other than HEIC, not yet decoded."""
     if kind != AVIF:
-        return Image.open(path, formats=READ)
+        image = Image.open(path, formats=READ)
+        image.filename = ""  # otherwise Pillow maps the file into memory, and shears the rows of TIFFs to be turned
+        return image
     if not can_avif():
         raise LeaderError(f"{name} is an AVIF file, which this Pillow cannot read; install Pillow 11.3 or newer.")
     try:
@@ -166,11 +170,17 @@ def _from_loaded(image: Image.Image, name: str) -> Picture:
     mode = image.mode
     if mode == "CMYK":
         return _from_cmyk(image, icc, name)
+    tags, stored = getattr(image, "tag_v2", {}), next(map(raw_mode, getattr(image, "tile", ())), mode)
+    if SIGNED in tags.get(SAMPLE_FORMAT, ()) or (mode == "I" and BITS in tags):
+        raise LeaderError(f"{name} holds signed or 32-bit numbers, of which none is white; convert it to 16 bits first.")
     if mode in ("I;16", "I;16L", "I;16B", "I;16N", "I"):
         values = np.asarray(image)
         if values.min() < 0 or values.max() > 65535:
             raise LeaderError(f"{name} holds 32-bit numbers outside 0..65535; convert it to 16 bits first.")
-        return from_samples(values.astype(np.uint16)[..., None], 16, icc)
+        values, depth = values.astype(np.uint16), 12 if 12 in tags.get(BITS, ()) else 16
+        if tags.get(PHOTOMETRIC) == WHITE_IS_ZERO:  # which Pillow heeds in 8 bits only
+            values = 2**depth - 1 - values
+        return _without_key(from_samples(values[..., None], depth, icc), image, 65535)
     if mode == "F":
         floats = np.asarray(image, dtype=np.float32)
         if not np.isfinite(floats).all() or floats.min() < 0 or floats.max() > 1:
@@ -179,7 +189,7 @@ def _from_loaded(image: Image.Image, name: str) -> Picture:
     see_through = "transparency" in image.info
     target = {
         "1": "L",
-        "L": "LA" if see_through else "L",
+        "L": "L",
         "LA": "LA",
         "La": "LA",
         "P": "RGBA" if see_through else "RGB",
@@ -193,7 +203,18 @@ def _from_loaded(image: Image.Image, name: str) -> Picture:
     if target is None:
         raise LeaderError(f"{name} stores colours as {mode}, which is not supported; convert it to RGB first.")
     samples = np.asarray(image if mode == target else image.convert(target))
-    return from_samples(samples[..., None] if samples.ndim == 2 else samples, 8, icc)
+    if samples.ndim == 2:
+        return _without_key(from_samples(samples[..., None], 8, icc), image, {"1": 1, "L;2": 3, "L;4": 15}.get(stored, 255))
+    return from_samples(samples, 8, icc)
+
+
+def _without_key(grey: Picture, image: Image.Image, white: int) -> Picture:
+    """A grey picture with the alpha of its file, if that declares one shade transparent: one of 0..white."""
+    key = image.info.get("transparency")
+    if not isinstance(key, int):
+        return grey
+    key = min(key, white)  # Pillow says 255 for the white of one bit
+    return replace(grey, alpha=(np.round(grey.pixels[..., 0] * white) != key).astype(np.float32))
 
 
 def _from_cmyk(image: Image.Image, icc: bytes | None, name: str) -> Picture:

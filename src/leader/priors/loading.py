@@ -208,9 +208,10 @@ def device_named(device: torch.device | str) -> torch.device:
         chosen = torch.device(device)
     except RuntimeError as error:
         raise LeaderError(f"Unknown device '{device}': use cpu, cuda, cuda:0 or mps.") from error
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if not there.get(chosen.type, True):
-        raise LeaderError(f"The device '{device}' is not available here: use cpu.")
+    try:
+        torch.zeros(1, device=chosen).item()  # torch knows devices that are not here, and one whose tensors have no numbers
+    except (RuntimeError, AssertionError, ImportError) as error:
+        raise LeaderError(f"The device '{device}' is not available here: use cpu.") from error
     return chosen
 
 

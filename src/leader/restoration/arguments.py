@@ -260,11 +260,13 @@ def read_table(path: Path, what: str, most: int) -> NDArray[Any]:
 
     what  "kernel" or "mask", for the sentences of errors
     """
-    suffix = path.suffix.lower()
+    name, suffix = printable(path), path.suffix.lower()
     if suffix not in (".npy", ".txt", ".csv"):
-        brightness: NDArray[np.float32] = read_picture(path, most).pixels.mean(2)
+        picture = read_picture(path, most)
+        if picture.alpha is not None and picture.alpha.min() < 1:  # erased, or never painted?
+            raise LeaderError(f"{name} is partly transparent, which means nothing in a {what}; save it without transparency.")
+        brightness: NDArray[np.float32] = picture.pixels.mean(2)
         return brightness
-    name = printable(path)
     size = check_readable(path, what).st_size
     if size > BYTES_PER_NUMBER * most + HEADER:
         raise LeaderError(f"{name} has {size} bytes, too many for a {what}; at most {most} numbers are served.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import io
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -122,7 +122,7 @@ def _read_repair(item: Mapping[str, Any]) -> Repair:
 def _read_number(value: Any, label: str) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
         raise UsageError(f"The {label} must be a number; found '{str(value)[:40]}'.")
     return float(value)
 
@@ -195,7 +195,7 @@ def mask_of(painted: str, size: tuple[int, int]) -> NDArray[np.float32]:
             if image.width * image.height > MOST_PAINTED:
                 raise LeaderError("The painted mask is larger than the page's canvas; paint the missing parts again.")
             covered = image.convert("RGBA").getchannel("A").resize(size, Image.Resampling.BILINEAR)
-    except (binascii.Error, OSError, SyntaxError, ValueError) as error:
+    except (binascii.Error, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise error if isinstance(error, LeaderError) else LeaderError(NO_MASK) from error
     missing = np.asarray(covered) > 127
     if not missing.any():

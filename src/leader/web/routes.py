@@ -55,8 +55,6 @@ def list_routes(site: Site) -> list[Route]:
         try:
             await _spool(request, spool, site.limits.upload_bytes)
             entry = await anyio.to_thread.run_sync(lambda: site.receive(client, spool.rename), limiter=few)
-        except ClientDisconnect:
-            return Response(status_code=400)
         finally:
             with contextlib.suppress(FileNotFoundError):
                 spool.unlink()
@@ -114,7 +112,7 @@ def list_routes(site: Site) -> list[Route]:
     async def export(request: Request, client: str) -> Response:
         entry, kind = site.store.find(request.path_params["token"], client), request.path_params["kind"]
         quality = request.query_params.get("quality", "90")
-        if kind not in FORMATS or not (quality.isascii() and quality.isdigit() and 1 <= int(quality) <= 100):
+        if kind not in FORMATS or quality not in map(str, range(1, 101)):
             return refuse(f"A result can be downloaded as {', '.join(FORMATS)}, with a quality from 1 to 100.")
         content = await anyio.to_thread.run_sync(lambda: _convert(entry, kind, int(quality)), limiter=few)
         return Response(content, media_type=FORMATS[kind], headers={"cache-control": "private, no-store"})
@@ -231,6 +229,8 @@ def _for_client(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
             return refuse(NO_COOKIE, 403)
         try:
             return await answer(request, client)
+        except ClientDisconnect:  # amid the body
+            return Response(status_code=400)
         except LeaderError as error:
             return refuse(str(error), 404 if str(error) == GONE else 400)
 

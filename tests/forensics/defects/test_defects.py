@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
+from leader.forensics import examine
 from leader.forensics.defects import defects
 from leader.forensics.defects.chains import find_chains
 from leader.forensics.defects.defects import Defects
@@ -42,6 +43,16 @@ def test_salt_and_pepper(share: float) -> None:
     recall, precision = recall_and_precision(~found.known, truth)
     assert recall >= 0.95 and precision >= 0.99 and found.kinds == ("salt and pepper",)
     assert found.share == pytest.approx(truth.mean(), rel=0.05)
+
+
+@pytest.mark.parametrize("noise", [25, 40])
+def test_strong_noise_that_was_clipped_is_no_salt_and_pepper(noise: int) -> None:
+    """In grey, chance makes as many black and white pixels that stand out; real ones besides are more."""
+    grey = colour(SIDE, 1)[..., 1] + np.random.default_rng(0).normal(0, noise, (SIDE, SIDE))
+    noisy = grey.clip(0, 255).round().astype(np.uint8)
+    assert find_in(from_pil(Image.fromarray(noisy))).kinds == ()
+    spoiled, truth = peppered(noisy, 0.02, 0)
+    assert recall_and_precision(~find_in(from_pil(Image.fromarray(spoiled))).known, truth)[0] >= 0.8
 
 
 def test_dead_pixels_of_both_signs_and_of_one_channel() -> None:
@@ -209,6 +220,15 @@ def test_blocks_whose_rows_have_one_colour_are_no_scratches(quality: int) -> Non
     """Compression that leaves one wave of a block makes rows of one colour, which the neighbouring block may continue."""
     for index in (2, 3, 5, 7):  # all four had some
         assert "scratches" not in find_in(from_pil(jpeg(photograph(index), quality))).kinds
+
+
+@pytest.mark.parametrize("bits", [3, 4, 5])
+def test_bands_are_no_defects_however_much_of_one_colour_they_are(bits: int) -> None:
+    """Levels of few bits differ by as much as a scratch stands out, and whole areas have one colour."""
+    for mode in ("RGB", "L"):
+        levels = np.round(np.asarray(photograph(2).convert(mode)) / 255 * (2**bits - 1)) / (2**bits - 1)
+        banded = from_pil(Image.fromarray(np.round(levels * 255).astype(np.uint8)))
+        assert find_in(banded).kinds == () and not examine(banded).torn.any()
 
 
 @pytest.fixture

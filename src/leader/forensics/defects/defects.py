@@ -17,7 +17,7 @@ from leader.pictures.jpeg_history import JpegHistory
 Flags = NDArray[np.bool_]
 
 _CONSTANTS = read_constants("defects.defects")
-MANY_SPECKS = _CONSTANTS.number("many_specks")
+MANY_SPECKS, WIDE_STEP = _CONSTANTS.numbers("many_specks", "wide_step")
 PALETTE, MOST_LOOKED_AT, FEWEST_LOOKED_AT = _CONSTANTS.counts("palette", "most_looked_at", "fewest_looked_at")
 FINE_QUALITY, COARSE_QUALITY = _CONSTANTS.counts("fine_quality", "coarse_quality")
 TORN = "torn areas"
@@ -52,19 +52,25 @@ class Defects:
         return f"Defects were found: {' and '.join(self.kinds)}, {share} % of the pixels{doubt}."
 
 
-def is_dithered(pixels: NDArray[np.float32]) -> bool:
-    """Whether a colour picture [H, W, 3] has no more colours than a palette holds: its neighbours differ by design."""
+def is_reduced(pixels: NDArray[np.float32]) -> bool:
+    """Whether a picture [H, W, C] has so few colours that neighbours agree or differ by design: no more than a palette holds,
+    or levels as far apart as what stands out.
+    """
     flat = pixels.reshape(-1, pixels.shape[2])
     seen = flat[:: max(1, len(flat) // MOST_LOOKED_AT)]
+    if len(seen) < FEWEST_LOOKED_AT:
+        return False
     coloured = pixels.shape[2] == 3 and bool((seen != seen[:, :1]).any())
-    return coloured and len(seen) >= FEWEST_LOOKED_AT and len(np.unique(seen, axis=0)) <= PALETTE
+    if coloured and len(np.unique(seen, axis=0)) <= PALETTE:
+        return True
+    return all(len(levels) > 1 and float(np.median(np.diff(levels))) >= WIDE_STEP for levels in map(np.unique, seen.T))
 
 
 def find_defects(pixels: NDArray[np.float32], history: JpegHistory | None, torn: Flags | None = None) -> Defects:
     """Specks and scratches of pixels [H, W, C] in [0, 1], beside what is known to be torn [H, W]; behind JPEG with what it
     smeared around them. None in a dithered picture.
     """
-    if is_dithered(pixels):
+    if is_reduced(pixels):
         return Defects(np.ones(pixels.shape[:2], dtype=bool), ())
     specks = find_specks(pixels)
     drawn, smeared, drowned = np.zeros_like(specks), np.zeros_like(specks), False

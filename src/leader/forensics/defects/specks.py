@@ -21,6 +21,7 @@ Flags = NDArray[np.bool_]
 _CONSTANTS = read_constants("defects.specks")
 SPECK_ROUNDS = _CONSTANTS.count("speck_rounds")
 SPECK, SPECK_SCALE, PURE, FEWEST_PURE = _CONSTANTS.numbers("speck", "speck_scale", "pure", "fewest_pure")
+NOISY, BEYOND_NOISE = _CONSTANTS.numbers("noisy", "beyond_noise")
 FEWEST_SPECKS = _CONSTANTS.count("fewest_specks")
 WEAK_OUTLIER, OUTLIER, FAR_OUTLIER = _CONSTANTS.numbers("weak_outlier", "outlier", "far_outlier")
 FAR_SHARE, APART, SPREAD, MANY_OUTLIERS = _CONSTANTS.numbers("far_share", "apart", "spread", "many_outliers")
@@ -52,7 +53,7 @@ def _within(shape: tuple[int, ...], down: int, right: int) -> Flags:
 
 def find_specks(pixels: Floats) -> Flags:
     """[H, W], the specks of pixels [H, W, C] in [0, 1]."""
-    pure = (pixels <= 0).all(2) | (pixels >= 1).all(2)
+    pure: Flags = np.logical_or((pixels <= 0).all(2), (pixels >= 1).all(2))
     known = np.ones(pure.shape, dtype=bool)
     candidates = pure | ~is_spread(pixels.mean(2))
     limits: Floats | None = None
@@ -60,7 +61,7 @@ def find_specks(pixels: Floats) -> Flags:
         unlike = speckness(pixels, known)
         standing_out = np.where(candidates, unlike / (SPECK + SPECK_SCALE * median_around(unlike, 2)), np.float32(0))
         if limits is None:
-            limits = np.where(pure, _limit_of_pure(standing_out[pure], pure.size), _limit(standing_out[~pure], pure.size))
+            limits = np.where(pure, _limit_of_pure(standing_out, pure), _limit(standing_out[~pure], pure.size))
         found = known & (standing_out > limits)
         if not found.any():
             break
@@ -92,8 +93,12 @@ def is_spread(plane: Floats) -> Flags:
     return spread
 
 
-def _limit_of_pure(standing_out: Floats, size: int) -> float:
-    return PURE if int((standing_out > PURE).sum()) >= max(FEWEST_SPECKS, FEWEST_PURE * size) else math.inf
+def _limit_of_pure(standing_out: Floats, pure: Flags) -> float:
+    """What pure black and white need; they are no specks where strong noise takes others as far and was clipped at these."""
+    far = standing_out > PURE
+    found, others = int((far & pure).sum()), int((far & ~pure).sum())
+    clipped = others > NOISY * pure.size and found < BEYOND_NOISE * others
+    return math.inf if clipped or found < max(FEWEST_SPECKS, FEWEST_PURE * pure.size) else PURE
 
 
 def _limit(standing_out: Floats, size: int) -> float:

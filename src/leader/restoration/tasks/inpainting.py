@@ -72,8 +72,10 @@ def _mask_of(picture: Picture, values: Values) -> Tensor:
 
 
 def _doubts(mask: Tensor, picture: Picture) -> list[str]:
-    """A note where the mask looks like the wrong way round."""
+    """A note where the mask looks like the wrong way round; one that marks nothing is rejected."""
     known = mask.numpy() > 0
+    if known.all():
+        raise LeaderError("Nothing is to be filled in: black pixels of a mask, or transparent ones of the picture, mark it.")
     missing = 1 - float(known.mean())
     if missing > MOSTLY_MISSING:
         return [
