@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 import time
 
@@ -135,7 +136,9 @@ def test_a_bar_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: py
         return shown
 
     few, many = draw(0.1), draw(0.9)
-    assert "half of it" in few and few != many and draw(0.1, None) == ""
+    assert "half of it" in few and draw(0.1, None) == ""
+    done = [re.findall("━+", shown.partition("half of it")[0].rpartition("\r")[2])[0] for shown in (few, many)]
+    assert 8 * len(done[0]) < len(done[1]), "what is done comes first, in a colour of its own"
     assert few.rindex("\x1b[?25h") > few.rindex("half of it"), "the cursor is given back"
 
 
