@@ -35,8 +35,8 @@ def test_every_kernel_explains_its_own_thumbnail_best(factor: float, kernel: str
 def test_moments_by_hand() -> None:
     """By 1.5 nearest neighbour lies a quarter of a pixel before and behind; box averages two pixels and takes one."""
     found = find_moments(48, 32, 5, 20, ("nearest", "box"))[..., 0]
-    assert np.allclose(found[0], [[1 / 6, -1 / 6] * 10, [0] * 20])
-    assert np.allclose(found[1], [[0] * 20, [-1 / 18, 1 / 18] * 10])
+    assert np.allclose(found[0], [[1 / 6, -1 / 6] * 10, [0.0] * 20])
+    assert np.allclose(found[1], [[0.0] * 20, [-1 / 18, 1 / 18] * 10])
 
 
 def test_it_counts_where_lines_alternate_and_never_excludes_a_kernel() -> None:

@@ -91,17 +91,14 @@ class Recognised:
             if self.doubt == 0:
                 return f"It is taken to have been made smaller by {said}."
             return f"It was made smaller by {said}; the doubt left counts as noise of {self.doubt:.2g}."
-        assumed = "their mean is assumed" if read_mixture(self.down) else f"{self._name()} is assumed, which loses least"
+        served = next((name for name, down in KERNELS.items() if down == self.down), self.down)
+        assumed = "their mean is assumed" if read_mixture(self.down) else f"{served} is assumed, which loses least"
         return Note(
             "kernel guessed",
             f"It was made smaller by {' or '.join(likely)} (it cannot be told which): {assumed}, and the difference counts as "
             f"noise of {self.doubt:.2g}.",
             Remedy("say how it was made smaller", {"down": None}),
         )
-
-    def _name(self) -> str:
-        """The kernel that a single operator serves."""
-        return next((name for name, down in KERNELS.items() if down == self.down), self.down)
 
 
 def recognise_kernel(pixels: NDArray[np.floating], factor: float, compressed: bool, noise: float | None = None) -> Recognised:
@@ -181,8 +178,12 @@ def operators_at(factor: float) -> dict[str, str]:
 
 
 def find_doubt(pixels: NDArray[np.floating], factor: float, down: str, chances: dict[str, float]) -> float:
-    """The standard deviation that counts of what kernels of these probabilities differ by from the operator `down`."""
-    variance = float(np.array([chances.get(name, 0.0) for name in KERNELS]) @ kernel_spread(pixels, factor, down))
+    """The standard deviation that counts of what kernels of these probabilities differ by from the operator `down`.
+
+    The picture is one with the power law of the thumbnail's coarse detail.
+    """
+    differences = squared_differences(power_law(find_plane(pixels)[0]), factor, list(chances), down)
+    variance = float(np.array(list(chances.values())) @ differences)
     return (COUNTED_ALIASING if down in SOFT else COUNTED_DOUBT) * math.sqrt(variance)
 
 
@@ -237,14 +238,6 @@ def _network() -> tuple[Array, Array, list[tuple[Array, Array]]]:
         table = {name: values.astype(np.float64) for name, values in load_file(file).items()}
     layers = [(table[f"weights{number}"], table[f"constants{number}"]) for number in range((len(table) - 2) // 2)]
     return table["mean"], table["spread"], layers
-
-
-def kernel_spread(pixels: NDArray[np.floating], factor: float, down: str) -> Array:
-    """[7], by KERNELS: the variance of a kernel's thumbnail less what the operator `down` makes of the same picture.
-
-    The picture is one with the power law of the thumbnail's coarse detail.
-    """
-    return squared_differences(power_law(find_plane(pixels)[0]), factor, list(KERNELS), down)
 
 
 def power_law(plane: Array) -> tuple[float, float]:
