@@ -2,6 +2,7 @@
 
     python benchmarks/thumbnails.py fit photos/train
     python benchmarks/thumbnails.py measure photos/val
+    python benchmarks/thumbnails.py alternation photos/train
 
 Photographs are halved (which hides what their own compression did), random squares of them, some turned and some of a
 smaller copy, are reduced by Pillow's five kernels and OpenCV's two without antialiasing, factors 4/3 to 8, to 36 to 72 pixels,
@@ -30,7 +31,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from leader.forensics.size.kernel_features import FITTED_SIDES, find_features
-from leader.forensics.size.thumbnails import FARTHEST, KERNELS, OPENCVS, add_facts, list_equal, probabilities
+from leader.forensics.size.thumbnails import (
+    FARTHEST,
+    KERNELS,
+    OPENCVS,
+    add_facts,
+    kernel_chances,
+    list_equal,
+    probabilities,
+    weigh_alternation,
+)
 from leader.operators.pillow_resize import pillow_matrix
 from leader.pictures import list_pictures
 
@@ -39,6 +49,7 @@ DRAWS = 3
 """How often squares are drawn anew for the fit, each time from other seeds."""
 WIDTH, DROPPED, EPOCHS, BATCH, RATE, DECAY = 160, 0.4, 24, 256, 2e-3, 0.1
 """Chosen by the likelihood of 500 thumbnails of validation photographs (that of `thumbnail_loss.py`)."""
+COUNTED = (0, 200, 400, 600, 800, 1000)
 PILLOWS = tuple(name for name in KERNELS if name not in OPENCVS)
 SMALLER, SMALLEST = 0.25, 0.6
 """Share of the squares that are taken of a smaller copy of the photograph, and the smallest copy."""
@@ -87,10 +98,12 @@ def draw_quality(rng: np.random.Generator) -> int | None:
     return 75 if draw < 0.65 else int(rng.integers(50, 97))
 
 
-def thumbnails(folder: Path, each: int, seed: int) -> Iterator[tuple[str, float, bool, NDArray[np.float32]]]:
-    """(kernel, factor, whether compressed, features) of `each` squares of every photograph, by every kernel that is one.
+def thumbnails(folder: Path, each: int, seed: int, cut: int = 0) -> Iterator[tuple[str, float, bool, NDArray[np.float64]]]:
+    """(kernel, factor, whether compressed, pixels) of `each` squares of every photograph, by every kernel that is one.
 
     At factor 2 OpenCV's bilinear one is box, and at odd factors both of its are nearest neighbour.
+
+    cut  pixels by which the squares are smaller than their thumbnails and the factor say
     """
     rng = np.random.default_rng(seed)
     for path in list_pictures(folder):
@@ -100,6 +113,7 @@ def thumbnails(folder: Path, each: int, seed: int) -> Iterator[tuple[str, float,
             square = draw_square(photograph, factor, rng)
             if square is None:
                 continue
+            square = square[: len(square) - cut, : len(square) - cut]
             quality, side = draw_quality(rng), FITTED_SIDES[factor]
             for name in (name for name in KERNELS if name not in list_equal(factor)):
                 if name in OPENCVS:
@@ -107,13 +121,18 @@ def thumbnails(folder: Path, each: int, seed: int) -> Iterator[tuple[str, float,
                 else:
                     small = Image.fromarray(square).resize((side, side), Image.Resampling[name.upper()])
                 seen = small if quality is None else behind_jpeg(small, quality)
-                yield name, factor, quality is not None, find_features(np.asarray(seen) / 255, factor).astype(np.float32)
+                yield name, factor, quality is not None, np.asarray(seen) / 255
+
+
+def draw_features(folder: Path, each: int, seed: int) -> Iterator[tuple[str, float, bool, NDArray[np.float32]]]:
+    for name, factor, compressed, pixels in thumbnails(folder, each, seed):
+        yield name, factor, compressed, find_features(pixels, factor).astype(np.float32)
 
 
 @app.command()
 def fit(folder: Path, each: int = 12) -> None:
     """Fits the network to a folder of photographs."""
-    draws = (sorted(thumbnails(folder, each, 1 + draw), key=lambda row: row[1]) for draw in range(DRAWS))
+    draws = (sorted(draw_features(folder, each, 1 + draw), key=lambda row: row[1]) for draw in range(DRAWS))
     rows = [row for draw in draws for row in draw]
     found = np.array([add_facts(features, factor, compressed) for _, factor, compressed, features in rows])
     mean, spread = found.mean(0), found.std(0) + 1e-9
@@ -162,8 +181,8 @@ def measure(folder: Path, each: int = 12) -> None:
     """Prints how well Pillow's kernels are recognised on other photographs; OpenCV's counts as nearest neighbour."""
     names = list(PILLOWS)
     rows = [
-        (names.index(name), compressed, count_together(probabilities(found, factor, compressed)))
-        for name, factor, compressed, found in thumbnails(folder, each, seed=0)
+        (names.index(name), compressed, count_together(kernel_chances(pixels, factor, compressed)))
+        for name, factor, compressed, pixels in thumbnails(folder, each, seed=0)
         if name in PILLOWS
     ]
     for kind, wanted in (("PNG", False), ("JPEG 50 to 96", True)):
@@ -184,6 +203,21 @@ def measure(folder: Path, each: int = 12) -> None:
             claimed = chances[:, names.index("nearest")] >= sure
             right, wrong = (100 * claimed[(truth == names.index("nearest")) == same].mean() for same in (True, False))
             typer.echo(f"nearest claimed from {sure:.2f} on: {right:.0f} % of its thumbnails, {wrong:.2f} % of the others")
+
+
+@app.command()
+def alternation(folder: Path, each: int = 1) -> None:
+    """Prints how many pixels of the alternation should count: at factors that are not whole, in thumbnails without JPEG."""
+    names = list(PILLOWS)
+    typer.echo("nats by the number that counts: " + ", ".join(map(str, COUNTED)))
+    for words, cut in (("sizes as the factor says", 0), ("a pixel less, lost in rounding", 1)):
+        lost = []
+        for name, factor, compressed, pixels in thumbnails(folder, each, 0, cut):
+            if name in PILLOWS and factor != int(factor) and not compressed:
+                chances = probabilities(find_features(pixels, factor), factor, compressed)
+                weighed = (count_together(weigh_alternation(chances, pixels, factor, counted)) for counted in COUNTED)
+                lost.append([-math.log(max(chance[names.index(name)], 1e-12)) for chance in weighed])
+        typer.echo(f"{words}: {', '.join(f'{nats:.2f}' for nats in np.mean(lost, axis=0))} ({len(lost)} thumbnails)")
 
 
 def count_together(chances: dict[str, float]) -> NDArray[np.float64]:

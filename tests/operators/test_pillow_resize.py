@@ -55,6 +55,8 @@ def test_nearest_takes_the_middle_of_the_cell_and_softly_its_surroundings() -> N
     """Half a cell, but for small cells, where that would be one pixel."""
     assert pillow_matrix(8, 2, "nearest").nonzero().tolist() == [[0, 2], [1, 6]]
     assert pillow_matrix(9, 3, "nearest").nonzero()[:, 1].tolist() == [1, 4, 7]
+    for kernel in ("nearest", "lanczos", "opencv-bicubic", "soft-centred", "box:40+nearest:60"):
+        assert torch.equal(pillow_matrix(40, 27, kernel, slice(5, 20)), pillow_matrix(40, 27, kernel)[5:20])
     assert pillow_matrix(8, 2, "soft-nearest")[1].tolist() == [0, 0, 0, 0, 0, 0.25, 0.5, 0.25]
     for size, rows, taps in (
         (18, 6, [1 / 3, 1, 1 / 3]),

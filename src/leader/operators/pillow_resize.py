@@ -180,23 +180,23 @@ def _half_width(scale: float) -> float:
     return max(scale / 2, min(1.5, 0.75 * scale))
 
 
-def pillow_matrix(size: int, rows: int, kernel: str) -> Tensor:
-    """The 1-D factor [rows, size] of a kernel or of a mixture, in float64; rows sum to 1."""
+def pillow_matrix(size: int, rows: int, kernel: str, part: slice = slice(None)) -> Tensor:
+    """The 1-D factor [rows, size] of a kernel or of a mixture, or a part of its rows, in float64; rows sum to 1."""
     shares = read_mixture(kernel)
     if shares is not None:
-        means = [share * pillow_matrix(size, rows, PILLOW_DOWNSAMPLING[name].kernel) for name, share in shares.items()]
+        means = [share * pillow_matrix(size, rows, PILLOW_DOWNSAMPLING[name].kernel, part) for name, share in shares.items()]
         return torch.stack(means).sum(0)
     scale = size / rows
     pixel = torch.arange(size, dtype=torch.float64)
     if kernel in ("nearest", "soft-nearest"):
         # Pillow accumulates its positions, which determines how they round
         places = torch.tensor(list(accumulate([scale] * (rows - 1), initial=scale / 2)), dtype=torch.float64)
-        taken = places.floor()[:, None]
+        taken = places.floor()[part, None]
         if kernel == "nearest":
             return (pixel == taken).to(torch.float64)
         table = _triangle((pixel - taken) / _half_width(scale))
         return table / table.sum(1, keepdim=True)
-    centre = (torch.arange(rows, dtype=torch.float64) + 0.5) * scale
+    centre = (torch.arange(rows, dtype=torch.float64)[part] + 0.5) * scale
     if kernel == "opencv-bicubic":
         return _cubic_interpolation(size, centre - 0.5)
     if kernel in ("opencv-bilinear", "soft-centred"):

@@ -20,10 +20,11 @@ from leader.forensics.size.kernel_features import (
     find_differences,
     find_features,
     find_fractions,
+    find_plane,
     find_rhythm,
     find_steps,
 )
-from leader.forensics.size.kernel_risk import squared_errors
+from leader.forensics.size.kernel_risk import squared_differences, squared_errors
 from leader.forensics.size.thumbnails import (
     ALIASING,
     COUNTED_ALIASING,
@@ -37,7 +38,6 @@ from leader.forensics.size.thumbnails import (
     Recognised,
     assume_kernel,
     kernel_chances,
-    kernel_spread,
     name_mixture,
     power_law,
     probabilities,
@@ -155,6 +155,10 @@ def test_the_spread_equals_what_the_kernels_make_of_a_field(factor: float, down:
     for kernel, variance in zip(KERNELS, found):
         expected = float(((reduce(kernel) - assumed)[4:-4, 4:-4] ** 2).mean())
         assert variance == pytest.approx(expected, rel=0.5, abs=1e-12), kernel
+
+
+def kernel_spread(pixels: NDArray[np.floating], factor: float, down: str) -> NDArray[np.float64]:
+    return squared_differences(power_law(find_plane(pixels)[0]), factor, list(KERNELS), down)
 
 
 def even(**chances: float) -> dict[str, float]:

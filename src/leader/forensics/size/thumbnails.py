@@ -2,6 +2,7 @@
 
 A small network weighs what the thumbnail shows of the kernel (`kernel_features`), its factor and whether it is a JPEG;
 benchmarks/thumbnails.py fits it (thumbnails.safetensors). It runs in float64, so that its answer is the same on every machine.
+At factors such as 1.5 the alternation of lines is weighed too (`alternation`), which the compression of a JPEG takes away.
 
 Kernels often cannot be told apart, and mistakes are not alike: a kernel taken for a softer one is ruined. So what is assumed is
 not the likeliest kernel but the operator with the smallest expected loss in decibels (`kernel_risk`), one kernel's or a mean of
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from leader.forensics.constants import read_constants
+from leader.forensics.size.alternation import compare_alternations
 from leader.forensics.size.kernel_features import BANDS, ROUNDING, band_powers, find_features, find_plane
 from leader.forensics.size.kernel_risk import squared_differences, squared_errors
 from leader.messages import Note, Remedy
@@ -58,6 +60,7 @@ RARER, MUCH, COUNTED_NOISE = _CONSTANTS.numbers("rarer", "much", "counted_noise"
 FARTHER = _CONSTANTS.series("farther")
 SMALLEST_THUMBNAIL = _CONSTANTS.count("smallest_thumbnail")
 SURE_OF_ALIASING, LEAST_SHARE = _CONSTANTS.numbers("sure_of_aliasing", "least_share")
+COUNTED_PIXELS, OTHER_FACTOR = _CONSTANTS.numbers("counted_pixels", "other_factor")
 COUNTED_DOUBT, COUNTED_ALIASING = _CONSTANTS.numbers("counted_doubt", "counted_aliasing")
 
 
@@ -88,17 +91,14 @@ class Recognised:
             if self.doubt == 0:
                 return f"It is taken to have been made smaller by {said}."
             return f"It was made smaller by {said}; the doubt left counts as noise of {self.doubt:.2g}."
-        assumed = "their mean is assumed" if read_mixture(self.down) else f"{self._name()} is assumed, which loses least"
+        served = next((name for name, down in KERNELS.items() if down == self.down), self.down)
+        assumed = "their mean is assumed" if read_mixture(self.down) else f"{served} is assumed, which loses least"
         return Note(
             "kernel guessed",
             f"It was made smaller by {' or '.join(likely)} (it cannot be told which): {assumed}, and the difference counts as "
             f"noise of {self.doubt:.2g}.",
             Remedy("say how it was made smaller", {"down": None}),
         )
-
-    def _name(self) -> str:
-        """The kernel that a single operator serves."""
-        return next((name for name, down in KERNELS.items() if down == self.down), self.down)
 
 
 def recognise_kernel(pixels: NDArray[np.floating], factor: float, compressed: bool, noise: float | None = None) -> Recognised:
@@ -115,7 +115,8 @@ def kernel_chances(pixels: NDArray[np.floating], factor: float, compressed: bool
     if min(pixels.shape[:2]) < SMALLEST_THUMBNAIL:
         possible = [name for name in KERNELS if name not in list_equal(factor)]
         return {name: (name in possible) / len(possible) for name in KERNELS}
-    return probabilities(find_features(pixels, factor), factor, compressed)
+    chances = probabilities(find_features(pixels, factor), factor, compressed)
+    return chances if compressed or factor == int(factor) else weigh_alternation(chances, pixels, factor)
 
 
 def list_equal(factor: float) -> tuple[str, ...]:
@@ -123,6 +124,17 @@ def list_equal(factor: float) -> tuple[str, ...]:
     if factor % 2 == 1:
         return OPENCVS
     return OPENCVS[:1] if factor == 2 else ()
+
+
+def weigh_alternation(
+    chances: dict[str, float], pixels: NDArray[np.floating], factor: float, counted: float = COUNTED_PIXELS
+) -> dict[str, float]:
+    """The probabilities together with what the alternation of the thumbnail's lines tells."""
+    plane, starts = find_plane(pixels)
+    told = compare_alternations(plane, factor, (pixels.shape[0], pixels.shape[1]), starts, tuple(KERNELS))
+    likely = np.logaddexp(counted * told + math.log(1 - OTHER_FACTOR), math.log(OTHER_FACTOR))
+    joint = np.exp(likely - likely.max()) * list(chances.values())
+    return dict(zip(KERNELS, (joint / joint.sum()).tolist()))
 
 
 def assume_kernel(
@@ -166,8 +178,12 @@ def operators_at(factor: float) -> dict[str, str]:
 
 
 def find_doubt(pixels: NDArray[np.floating], factor: float, down: str, chances: dict[str, float]) -> float:
-    """The standard deviation that counts of what kernels of these probabilities differ by from the operator `down`."""
-    variance = float(np.array([chances.get(name, 0.0) for name in KERNELS]) @ kernel_spread(pixels, factor, down))
+    """The standard deviation that counts of what kernels of these probabilities differ by from the operator `down`.
+
+    The picture is one with the power law of the thumbnail's coarse detail.
+    """
+    differences = squared_differences(power_law(find_plane(pixels)[0]), factor, list(chances), down)
+    variance = float(np.array(list(chances.values())) @ differences)
     return (COUNTED_ALIASING if down in SOFT else COUNTED_DOUBT) * math.sqrt(variance)
 
 
@@ -222,14 +238,6 @@ def _network() -> tuple[Array, Array, list[tuple[Array, Array]]]:
         table = {name: values.astype(np.float64) for name, values in load_file(file).items()}
     layers = [(table[f"weights{number}"], table[f"constants{number}"]) for number in range((len(table) - 2) // 2)]
     return table["mean"], table["spread"], layers
-
-
-def kernel_spread(pixels: NDArray[np.floating], factor: float, down: str) -> Array:
-    """[7], by KERNELS: the variance of a kernel's thumbnail less what the operator `down` makes of the same picture.
-
-    The picture is one with the power law of the thumbnail's coarse detail.
-    """
-    return squared_differences(power_law(find_plane(pixels)[0]), factor, list(KERNELS), down)
 
 
 def power_law(plane: Array) -> tuple[float, float]:
