@@ -32,9 +32,10 @@ from leader.forensics.jpeg.quantised_noise import (
     noise_before,
     step_error,
 )
+from leader.forensics.noise.clipping import before_clipping
 from leader.forensics.noise.coloured import noise_spectrum
 from leader.forensics.noise.grey import find_faintest, grey_noise
-from leader.forensics.noise.level import before_clipping, estimate_noise
+from leader.forensics.noise.level import estimate_noise
 from leader.forensics.noise.shot import ShotNoise, shot_noise
 from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.forensics.noise.texture_limit import CHANCE, GreyPlane, noise_everywhere, white_limit

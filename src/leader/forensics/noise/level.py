@@ -15,16 +15,15 @@ off by 12 % in colour and 27 % in grey.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from leader.errors import LeaderError
 from leader.forensics.constants import read_constants
+from leader.forensics.noise.clipping import before_clipping
 
 Array = NDArray[np.float64]
 
@@ -171,75 +170,3 @@ def _bulk_level(rows: Array, overlap: float) -> float:
         if np.median(rest) >= rest.mean() * (1 - skew):
             return math.sqrt(float(rest.mean()))
     return math.sqrt(float(values[-1]))
-
-
-def before_clipping(level: float, brightness: Array, shares: Array | None = None) -> float:
-    """The noise level that, clipped to [0, 1] at these mean brightnesses, leaves `level`; `shares` weigh them."""
-    if level == 0:
-        return 0.0
-    counts, edges = np.histogram(brightness, bins=50, range=(0, 1), weights=shares)
-    if not counts.any():
-        return level  # nothing in range that could have been clipped
-    weights, centres = counts / counts.sum(), (edges[1:] + edges[:-1]) / 2
-    weights, centres = weights[counts > 0], centres[counts > 0]
-    return _find_zero(lambda sigma: float(weights @ _clipped_variance(centres, sigma)) / level**2 - 1, level, 3 * level)
-
-
-def _find_zero(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where an increasing function is zero, to 1e-9 of `low`; the nearer end where it is not zero in between.
-
-    By false position, where an end that stays twice counts half (Illinois): eight values where halving takes thirty.
-    """
-    below, above = function(low), function(high)
-    if below >= 0 or above <= 0:
-        return low if below >= 0 else high
-    ends, values, kept = [low, high], [below, above], -1
-    for _ in range(60):
-        middle = (ends[0] * values[1] - ends[1] * values[0]) / (values[1] - values[0])
-        value = function(middle)
-        side = int(value > 0)
-        if value == 0 or min(abs(middle - end) for end in ends) < 1e-9 * low:
-            return middle
-        ends[side], values[side] = middle, value
-        if kept == 1 - side:
-            values[kept] /= 2
-        kept = 1 - side
-    return (ends[0] + ends[1]) / 2
-
-
-def _clipped_variance(mean: Array, sigma: float) -> Array:
-    """Variance of a clipped normal variable whose mean after clipping is `mean`; its centre is found by iteration."""
-    centre = mean.copy()
-    for _ in range(30):
-        moved = np.clip(centre + mean - compute_clipped_moments(centre, sigma)[0], -2 * sigma, 1 + 2 * sigma)
-        if np.array_equal(moved, centre):
-            break
-        centre = moved
-    return compute_clipped_moments(centre, sigma)[1]
-
-
-def compute_clipped_moments(centre: Array, sigma: float) -> tuple[Array, Array]:
-    """Mean and variance of clip(N(centre, sigma^2), 0, 1)."""
-    low, high = -centre / sigma, (1 - centre) / sigma
-    below, above = _normal_cdf(np.stack((low, -high)))
-    inside = 1 - below - above
-    density_low, density_high = _normal_density(low), _normal_density(high)
-    mean = centre * inside + sigma * (density_low - density_high) + above
-    square = (
-        (centre**2 + sigma**2) * inside
-        + 2 * sigma * centre * (density_low - density_high)
-        + sigma**2 * (low * density_low - high * density_high)
-        + above
-    )
-    return mean, square - mean**2
-
-
-def _normal_cdf(x: Array) -> Array:
-    """The normal distribution, exact far below its centre too."""
-    shares: Array = torch.erfc(torch.from_numpy(x / -math.sqrt(2))).numpy() / 2
-    return shares
-
-
-def _normal_density(x: Array) -> Array:
-    density: Array = np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
-    return density

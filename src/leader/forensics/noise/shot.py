@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from leader.errors import LeaderError
 from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import DCT, Array, Flags
-from leader.forensics.noise.level import compute_clipped_moments
+from leader.forensics.noise.clipping import share_left, unclip_mean
 from leader.forensics.noise.texture_limit import CHANCE, FINEST, STEP, STRUCTURE, choose_flattest
 from leader.transforms import BLOCK, OPPONENT
 
@@ -32,8 +32,6 @@ OVERLAP, CLEAR_SLOPE, GROWING = _CONSTANTS.numbers("overlap", "clear_slope", "gr
 SMALLEST_GAIN, DARKEST, CLIPPED, SMOOTHING = _CONSTANTS.numbers("smallest_gain", "darkest", "clipped", "smoothing")
 MOST_LOST = _CONSTANTS.number("most_lost")
 LINE_ROUNDS = _CONSTANTS.count("line_rounds")
-CENTRES = np.linspace(-1, 2, 3001)
-"""Brightnesses before clipping that are looked up."""
 
 
 @dataclass(frozen=True)
@@ -136,17 +134,9 @@ def _share_of_weakest_colour(found: ShotNoise, coefficients: Array, mean: Array)
     """
     turned = np.einsum("ac,nckl->nakl", OPPONENT, coefficients)
     has = (turned[..., FINEST] ** 2).mean((0, 2))
-    brightness, left = _before_clipping(np.array([found.floor, found.gain]), mean, found.least)
-    said = (left * found.std(brightness) ** 2).mean(0) @ (OPPONENT**2).T
+    std = found.std(unclip_mean(mean, found.std(mean)))
+    said = (share_left(mean, std) * std**2).mean(0) @ (OPPONENT**2).T
     return min(1.0, CHANCE**2 * float((has / said).min()))
-
-
-def _before_clipping(line: Array, mean: Array, least: float) -> tuple[Array, Array]:
-    """Brightness that was clipped to these means [...], and the share of its variance that was left; line: floor, gain."""
-    std = np.sqrt(np.maximum(line[0] + line[1] * CENTRES.clip(0, 1), least**2))
-    clipped, variance = compute_clipped_moments(CENTRES, std)
-    clipped, first = np.unique(clipped, return_index=True)  # far beyond the limits all are alike
-    return np.interp(mean, clipped, CENTRES[first]), np.interp(mean, clipped, (variance / std**2)[first])
 
 
 def _line(mean: Array, variance: Array, least: float) -> ShotNoise | None:
@@ -154,9 +144,10 @@ def _line(mean: Array, variance: Array, least: float) -> ShotNoise | None:
     spread = math.sqrt(2 / int(FINEST.sum()))
     line, covariance = np.array([max(float(np.median(variance)), least**2), 0.0]), np.eye(2)
     keep = np.ones(len(variance), bool)
-    weights = np.full(len(variance), 1 / line[0])
+    weights, brightness = np.full(len(variance), 1 / line[0]), mean
     for _ in range(LINE_ROUNDS):
-        brightness, left = _before_clipping(line, mean, least)
+        std = np.sqrt(np.maximum(line[0] + line[1] * brightness.clip(0, 1), least**2))
+        brightness, left = unclip_mean(mean, std), share_left(mean, std)
         whole = left >= MOST_LOST
         unclipped = variance / np.maximum(left, MOST_LOST)
         design = np.stack([np.ones_like(brightness), brightness], axis=1)

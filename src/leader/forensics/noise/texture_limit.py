@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import DCT, PATH, Array, Flags, transform_blocks
 from leader.forensics.jpeg.quantised_noise import FEWEST_FLAT_BLOCKS, choose_flat_blocks, noise_before
-from leader.forensics.noise.level import before_clipping, find_unsaturated
+from leader.forensics.noise.clipping import before_clipping
+from leader.forensics.noise.level import find_unsaturated
 from leader.transforms import BLOCK, OPPONENT
 
 STEP = BLOCK // 2
