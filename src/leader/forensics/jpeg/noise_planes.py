@@ -12,23 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import CHROMA, LUMA, Array, Blocks, Flags, average_blocks, compute_luma, transform_blocks
 from leader.forensics.jpeg.coefficients import read_coefficients
-from leader.forensics.jpeg.quantised_noise import FEWEST_FLAT_BLOCKS, NOISES, choose_flat_blocks, profile_noise
-from leader.forensics.noise.shot import CLIPPED
+from leader.forensics.noise.shot import MOST_LOST
 from leader.pictures.jpeg_history import JpegHistory
 from leader.transforms import BLOCK
-
-_CONSTANTS = read_constants("jpeg.noise_planes")
-TEMPER, UNLIKELY = _CONSTANTS.numbers("temper", "unlikely")
 
 
 @dataclass(frozen=True)
 class NoisePlane:
     """One plane of a picture with C channels.
 
-    blocks  its coefficients, [R, X] blocks
+    blocks  its coefficients, [R, X] blocks, known where all their pixels are and few of them touch black or white
     steps   [8, 8], of their quantisation
     means   [R, X, C] of the pixels of every block, in [0, 1]
     shares  [C], of the channels in the variance of its noise; they sum to 1
@@ -41,31 +36,17 @@ class NoisePlane:
     shares: Array
     unit: float
 
-    def profile(self, flat: Flags) -> Array:
-        """Log-likelihood, at most 0, of `NOISES` in the coefficients of some blocks [R, X]: they are not independent, and a
-        part of what they say counts.
-        """
-        return TEMPER * profile_noise(self.blocks.coefficients[flat], self.steps)
-
-    def limit(self, level: float) -> float:
-        """Standard deviation of [0, 1] pixels above which noise would show in its flattest blocks, without those that noise of
-        this level would have cut off at black or white; infinite where there are too few.
-        """
-        whole = (self.means > CLIPPED * level) & (self.means < 1 - CLIPPED * level)
-        usable = self.blocks.known & whole.all(axis=-1)
-        if int(usable.sum()) < FEWEST_FLAT_BLOCKS:
-            return math.inf
-        likely = self.profile(choose_flat_blocks(self.blocks, usable)) >= -UNLIKELY
-        largest = int(np.flatnonzero(likely)[-1])
-        return math.sqrt(NOISES[largest] * NOISES[min(largest + 1, len(NOISES) - 1)]) / self.unit
-
 
 def read_luma(pixels: Array, history: JpegHistory, known: Flags | None) -> NoisePlane:
     """Of pixels [H, W, 1 or 3] in [0, 1], of which known [H, W] are valid."""
     row = LUMA if pixels.shape[2] == 3 else np.ones(1)
     blocks = transform_blocks(compute_luma(pixels), history.offset, known)
-    means = np.stack([average_blocks(channel, history.offset) for channel in np.moveaxis(pixels, 2, 0)], axis=-1)
-    return NoisePlane(blocks, history.luma_steps(), means, *_weigh(row, BLOCK**2))
+    means, clipped = (
+        np.stack([average_blocks(channel, history.offset) for channel in np.moveaxis(values, 2, 0)], axis=-1)
+        for values in (pixels, _find_clipped(pixels))
+    )
+    usable = blocks.known & (clipped.max(-1) <= MOST_LOST)
+    return NoisePlane(Blocks(blocks.coefficients, usable), history.luma_steps(), means, *_weigh(row, BLOCK**2))
 
 
 def read_chroma(pixels: Array, history: JpegHistory, known: Flags | None) -> list[NoisePlane]:
@@ -81,12 +62,21 @@ def read_chroma(pixels: Array, history: JpegHistory, known: Flags | None) -> lis
     rows, columns = (BLOCK * factor for factor in history.sampling)
     tiles = (found.frame[0] // rows, rows, found.frame[1] // columns, columns)
     whole = np.asarray(inside.reshape(tiles).all(axis=(1, 3)))
-    means = np.pad(pixels, (*margins, (0, 0)), mode="edge").reshape(*tiles, 3).mean((1, 3))
+    means, clipped = (
+        np.pad(values, (*margins, (0, 0)), mode="edge").reshape(*tiles, 3).mean((1, 3))
+        for values in (pixels, _find_clipped(pixels))
+    )
+    usable = whole & (clipped.max(-1) <= MOST_LOST)
     pairs = zip(found.planes[1:], CHROMA, strict=True)
     return [
-        NoisePlane(Blocks(plane.values.astype(np.float64), whole), history.chroma_steps(), means, *_weigh(row, rows * columns))
+        NoisePlane(Blocks(plane.values.astype(np.float64), usable), history.chroma_steps(), means, *_weigh(row, rows * columns))
         for plane, row in pairs
     ]
+
+
+def _find_clipped(pixels: Array) -> Array:
+    """1 where a channel is black or white, else 0."""
+    return np.asarray((pixels <= 0) | (pixels >= 1), np.float64)
 
 
 def _weigh(row: Array, pixels: int) -> tuple[Array, float]:

@@ -23,16 +23,8 @@ from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.block_grid import find_history, matches_history
 from leader.forensics.jpeg.blocks import LUMA_GAIN, Array, Flags, compute_chroma, compute_luma, finest_detail
 from leader.forensics.jpeg.compression_spectrum import compression_spectrum
-from leader.forensics.jpeg.noise_curve import find_shot_behind
-from leader.forensics.jpeg.noise_planes import read_chroma, read_luma
-from leader.forensics.jpeg.quantised_noise import (
-    FEWEST_FLAT_BLOCKS,
-    choose_flat_blocks,
-    compression_error,
-    noise_before,
-    step_error,
-)
-from leader.forensics.noise.clipping import before_clipping
+from leader.forensics.jpeg.noise_curve import read_noise_before
+from leader.forensics.jpeg.quantised_noise import compression_error, step_error
 from leader.forensics.noise.coloured import noise_spectrum
 from leader.forensics.noise.grey import find_faintest, grey_noise
 from leader.forensics.noise.level import estimate_noise
@@ -127,26 +119,22 @@ def noise_behind(pixels: Array, known: Flags | None, bits: int, history: JpegHis
     if history is None:
         shot = shot_noise(pixels, known, least)
         if shot is not None:  # what dark places have would pass for all there is
-            return NoiseEstimate(_level_of(shot, pixels, known), 0.0, least, None, None, shot)
+            return NoiseEstimate(shot.level(pixels if known is None else pixels[known]), 0.0, least, None, None, shot)
         white, grey = _white_of_pixels(pixels, known), GreyPlane(pixels, known)
         spectrum = noise_spectrum(pixels, known, least, grey=grey)
         if spectrum is None:
             spectrum = _grey(pixels, known, _level_of_grey(grey, find_faintest(white, least)), white, least)
         return NoiseEstimate(white, 0.0, least, None, spectrum)
     compression = compression_error(pixels, history, known)
-    behind, of_luma = _white(pixels, known, history)
-    white = _white_of_pixels(pixels, known) if behind is None else behind
-    shot = find_shot_behind(pixels, history, known, max(least, compression))
-    grown = _level_of(shot, pixels, known)
-    if shot is not None and grown > white:  # the flattest blocks are dark, or the noise is white and was clipped at black
-        return NoiseEstimate(grown, compression, least, history, None, shot)
+    before = read_noise_before(pixels, history, known, max(least, compression))
+    if before is None:
+        return NoiseEstimate(_white_of_pixels(pixels, known), compression, least, history)
+    if before.shot is not None:
+        return NoiseEstimate(before.level, compression, least, history, None, before.shot)
     # around holes, defects smeared by compression look the same
-    blotches = _blotches(pixels, white, compression) if known is None else None
-    return NoiseEstimate(white, compression, least, history, blotches or _grey(pixels, known, of_luma, white, compression))
-
-
-def _level_of(shot: ShotNoise | None, pixels: Array, known: Flags | None) -> float:
-    return 0.0 if shot is None else shot.level(pixels if known is None else pixels[known])
+    spectrum = _blotches(pixels, before.level, compression) if known is None else None
+    spectrum = spectrum or _grey(pixels, known, before.of_luma, before.level, compression)
+    return NoiseEstimate(before.level, compression, least, history, spectrum)
 
 
 def amplify_noise(found: NoiseEstimate, pixels: Array, known: Flags | None) -> NoiseEstimate:
@@ -217,21 +205,6 @@ def _chroma_was_enlarged(pixels: Array) -> bool:
     """
     fine, coarse = (sum(finest_detail(plane) for plane in compute_chroma(pixels, (side, side), (0, 0))) for side in (1, 2))
     return fine < ENLARGED_CHROMA * coarse
-
-
-def _white(pixels: Array, known: Flags | None, history: JpegHistory) -> tuple[float | None, float]:
-    """White noise before the compression by luma, at most what chroma, where texture is weak, leaves room for (None where too
-    few blocks are known); and what luma alone says of noise that is the same in all colours (0: nothing).
-    """
-    luma = read_luma(pixels, history, known)
-    if int(luma.blocks.known.sum()) < FEWEST_FLAT_BLOCKS:
-        return None, 0.0
-    flat = choose_flat_blocks(luma.blocks, luma.blocks.known)
-    level = noise_before(luma.blocks.coefficients[flat], luma.steps) / luma.unit
-    limits = [plane.limit(level) for plane in read_chroma(pixels, history, known)]
-    means, shares = luma.means[flat].reshape(-1), np.tile(luma.shares, int(flat.sum()))
-    of_luma = before_clipping(LUMA_GAIN * level, means, shares) if limits else 0.0
-    return before_clipping(min([level, *limits]), means, shares), of_luma
 
 
 def _grey(pixels: Array, known: Flags | None, level: float, white: float, least: float) -> NoiseSpectrum | None:
