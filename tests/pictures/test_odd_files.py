@@ -15,11 +15,11 @@ import pytest
 from PIL import Image, ImageCms
 
 from leader.errors import LeaderError
-from leader.forensics.noise.estimate import measure_noise
 from leader.pictures import FORMATS, SUFFIXES, Picture, from_pil, list_pictures, read_picture, write_picture
 from leader.restoration.arguments import as_picture
 from leader.train.data import decode, open_photographs
 from tests.forensics.fields import colour, find_in, peppered
+from tests.forensics.noise.reading import measure_noise
 from tests.pictures.test_pictures import header_only
 
 PICTURE = Image.fromarray(colour(96, 1))

@@ -2,8 +2,10 @@
 
 Blocks of luma, Cb and Cr are sorted by brightness into bins, and the flattest of each bin tell how likely every noise level is
 there, by how often their coefficients fell into cells of the steps (`quantised_noise`). One line is sought that all bins agree
-with: a bin of flat blocks says much, one of texture little. The noise of a plane is that of R, G and B weighed by the squares
-of their shares; each has the variance of its own brightness, less what clipping at black and white took off (`clipping`).
+with: a bin of flat blocks says much, one of texture little. Its level is the mean of the likely ones; the likeliest of all
+jumps between none and far too much where there is hardly more than texture, or where coarse steps leave little. The noise of a
+plane is that of R, G and B weighed by the squares of their shares; each has the variance of its own brightness, less what
+clipping at black and white took off (`clipping`).
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from leader.pictures.jpeg_history import JpegHistory
 
 _CONSTANTS = read_constants("jpeg.noise_curve")
 MOST_BINS, FEWEST_BINS = _CONSTANTS.counts("most_bins", "fewest_bins")
-CLEAR_GROWTH, LEAST_GAIN, LEAST_SURVIVING = _CONSTANTS.numbers("clear_growth", "least_gain", "least_surviving")
+TEMPER, CLEAR_GROWTH = _CONSTANTS.numbers("temper", "clear_growth")
+LEAST_GAIN, LEAST_SURVIVING = _CONSTANTS.numbers("least_gain", "least_surviving")
 SHARES = np.linspace(0, 1, 11)[:, None]
 """Of the variance at the mean brightness that grow with it."""
 LEVELS = np.geomspace(0.0005, 0.6, 150)
@@ -102,9 +105,10 @@ def _sort_blocks(plane: NoisePlane) -> list[_Bin]:
 
 
 def _fit_line(bins: list[_Bin], middle: float) -> tuple[float, float, float]:
-    """Of the likeliest line the level at mean brightness `middle`, the share of its variance that grows with brightness, and by
-    how much log-likelihood it is ahead of noise that does not grow.
+    """The mean of the likely levels at brightness `middle`, any being as likely at first; of the likeliest line the share of
+    its variance that grows with brightness, and by how much log-likelihood it is ahead of noise that does not grow.
     """
     total = sum((one.vote(middle) for one in bins), np.zeros((len(SHARES), len(LEVELS))))
-    share, level = np.unravel_index(int(total.argmax()), total.shape)
-    return float(LEVELS[level]), float(SHARES[share, 0]), float(total.max() - total[0].max())
+    weights = LEVELS * np.exp(TEMPER * (total - total.max()))  # the levels lie in equal ratios
+    share = float(SHARES[int(total.max(1).argmax()), 0])
+    return float((weights * LEVELS).sum() / weights.sum()), share, float(total.max() - total[0].max())

@@ -31,7 +31,7 @@ def share_left(mean: Array, std: Array | float) -> Array:
 def unclip_mean(mean: Array, std: Array) -> Array:
     """The means before noise was clipped."""
     below, above = (np.interp(distance / std, _MEANS, _CENTRES - _MEANS) for distance in (mean, 1 - mean))
-    return mean + std * (below - above)
+    return np.asarray(mean + std * (below - above))
 
 
 def before_clipping(level: float, brightness: Array, shares: Array | None = None) -> float:

@@ -30,7 +30,7 @@ from leader.forensics.noise.grey import find_faintest, grey_noise
 from leader.forensics.noise.level import estimate_noise
 from leader.forensics.noise.shot import ShotNoise, shot_noise
 from leader.forensics.noise.spectrum import NoiseSpectrum
-from leader.forensics.noise.texture_limit import CHANCE, GreyPlane, noise_everywhere, white_limit
+from leader.forensics.noise.texture_limit import CHANCE, noise_everywhere, white_limit
 from leader.pictures.jpeg_history import LARGEST_UNIT, JpegHistory
 
 _CONSTANTS = read_constants("noise.estimate")
@@ -90,29 +90,6 @@ class NoiseEstimate:
         )
 
 
-def measure_noise(
-    image: NDArray[np.floating],
-    known: Flags | None = None,
-    bits: int = 8,
-    history: JpegHistory | None = None,
-    amplified: bool = False,
-    jpeg: bool = True,
-) -> NoiseEstimate:
-    """The noise of image [H, W, C] in [0, 1], C = 1 or 3.
-
-    known      [H, W] marks valid pixels
-    bits       8 or 16 per sample of the file
-    history    the compression that its file records; without one, 8-bit pixels are searched
-    amplified  whether detail will be amplified: the error of compression lies where content is, so in a smooth picture
-               its mean is too small there, and that of blocks with content counts
-    jpeg       whether to search for compression at all
-    """
-    pixels, known = crop_for_noise(np.asarray(image, dtype=np.float64), known)
-    history = last_compression(pixels, history, known, search=bits == 8) if jpeg else None
-    found = noise_behind(pixels, known, bits, history)
-    return amplify_noise(found, pixels, known) if amplified else found
-
-
 def noise_behind(pixels: Array, known: Flags | None, bits: int, history: JpegHistory | None) -> NoiseEstimate:
     """The noise of pixels [H, W, 1 or 3] in [0, 1] whose compression is known; None: they never had one."""
     least = rounding(bits)
@@ -120,10 +97,11 @@ def noise_behind(pixels: Array, known: Flags | None, bits: int, history: JpegHis
         shot = shot_noise(pixels, known, least)
         if shot is not None:  # what dark places have would pass for all there is
             return NoiseEstimate(shot.level(pixels if known is None else pixels[known]), 0.0, least, None, None, shot)
-        white, grey = _white_of_pixels(pixels, known), GreyPlane(pixels, known)
-        spectrum = noise_spectrum(pixels, known, least, grey=grey)
-        if spectrum is None:
-            spectrum = _grey(pixels, known, _level_of_grey(grey, find_faintest(white, least)), white, least)
+        white, grey = _white_of_pixels(pixels, known), pixels.mean(2, keepdims=True)
+        limit = white_limit(grey, known) if pixels.shape[2] == 3 else 0.0
+        spectrum = noise_spectrum(pixels, known, least, limit=limit)
+        if spectrum is None and limit >= find_faintest(white, least):
+            spectrum = _grey(pixels, known, _level_of_grey(grey, known, limit), white, least)
         return NoiseEstimate(white, 0.0, least, None, spectrum)
     compression = compression_error(pixels, history, known)
     before = read_noise_before(pixels, history, known, max(least, compression))
@@ -213,13 +191,9 @@ def _grey(pixels: Array, known: Flags | None, level: float, white: float, least:
     return grey_noise(level, white, least, float(((seen <= 0) | (seen >= 1)).mean()))
 
 
-def _level_of_grey(grey: GreyPlane, faintest: float) -> float:
-    """White noise of the mean of three channels, judged as that of a picture without colour; 0 where it cannot be measured, or
-    is weaker than `faintest`.
-    """
-    if grey.channels == 1 or grey.limit < faintest:
-        return 0.0
+def _level_of_grey(plane: Array, known: Flags | None, limit: float) -> float:
+    """White noise of the mean [H, W, 1] of three channels, judged as that of a picture without colour; 0 if not measurable."""
     try:
-        return _without_texture(grey.plane, grey.known, grey.limit)
+        return _without_texture(plane, known, limit)
     except LeaderError:  # patches without colour have to be larger
         return 0.0

@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 from leader.errors import LeaderError
 from leader.forensics.constants import read_constants
 from leader.forensics.noise.clipping import before_clipping
+from leader.forensics.noise.windows import find_unsaturated
 
 Array = NDArray[np.float64]
 
 _CONSTANTS = read_constants("noise.level")
 MOST_PATCHES = _CONSTANTS.count("most_patches")
-SATURATED = _CONSTANTS.number("saturated")
 ONE_PATCH_IN, FLAT_ROUNDS = _CONSTANTS.counts("one_patch_in", "flat_rounds")
 
 
@@ -37,17 +37,17 @@ ONE_PATCH_IN, FLAT_ROUNDS = _CONSTANTS.counts("one_patch_in", "flat_rounds")
 class _Choice:
     """How patches are taken.
 
-    side       of the patches in pixels
-    tolerance  standard deviations of gradient energy beyond its mean that still count as flat
-    overlap    how many overlapping patches count as one independent draw
+    side     of the patches in pixels
+    overlap  how many overlapping patches count as one independent draw
     """
 
     side: int
-    tolerance: float
     overlap: float
 
 
-COLOUR, GREY = _Choice(5, 3.0, 2.0), _Choice(7, 3.0, 0.5)
+COLOUR, GREY = _Choice(5, 2.0), _Choice(7, 0.5)
+TOLERANCE = 3.0
+"""Standard deviations of gradient energy beyond its mean that still count as flat."""
 
 
 def estimate_noise(image: NDArray[np.floating], known: NDArray[np.bool_] | None = None) -> float:
@@ -90,17 +90,6 @@ def _places(shape: tuple[int, ...], known: NDArray[np.bool_] | None, side: int) 
     return chosen // across, chosen % across
 
 
-def find_unsaturated(patches: NDArray[np.float64], least: float = 0.1, instead: float = 0.5) -> NDArray[np.bool_]:
-    """Which patches [..., C, n, n] have few pixels at black or white; if fewer than `least` of them do, the best `instead`.
-
-    Choosing fewer than half would select patches that happen to have little noise: the best tenth reads 7 % too little at
-    75 / 255, the better half 2 %.
-    """
-    share = ((patches <= 0) | (patches >= 1)).mean(axis=(-2, -1)).max(axis=-1)
-    few = float(np.quantile(share, least)) > SATURATED
-    return np.asarray(share <= (float(np.quantile(share, instead)) if few else SATURATED))
-
-
 def _surrounding_energy(pixels: Array, side: int, where: tuple[NDArray[np.intp], NDArray[np.intp]]) -> Array:
     """Mean gradient energy of the four patches that touch each patch.
 
@@ -137,7 +126,7 @@ def _flat_level(rows: Array, surroundings: Array, choice: _Choice, channels: int
     level, flat = _bulk_level(rows, choice.overlap), rows
     enough = max(8 * rows.shape[1], len(rows) // ONE_PATCH_IN)
     for _ in range(FLAT_ROUNDS):
-        keep = surroundings < level**2 * (mean + choice.tolerance * spread / 2)  # the mean of four
+        keep = surroundings < level**2 * (mean + TOLERANCE * spread / 2)  # the mean of four
         if keep.sum() < enough:
             break
         before, flat = level, rows[keep]

@@ -20,16 +20,18 @@ from numpy.typing import NDArray
 
 from leader.errors import LeaderError
 from leader.forensics.constants import read_constants
-from leader.forensics.jpeg.blocks import DCT, Array, Flags
+from leader.forensics.jpeg.blocks import Array, Flags
+from leader.forensics.jpeg.quantised_noise import choose_flattest
 from leader.forensics.noise.clipping import share_left, unclip_mean
-from leader.forensics.noise.texture_limit import CHANCE, FINEST, STEP, STRUCTURE, choose_flattest
+from leader.forensics.noise.texture_limit import CHANCE, FINEST, STRUCTURE
+from leader.forensics.noise.windows import share_clipped, transform_windows, view_windows
 from leader.transforms import BLOCK, OPPONENT
 
 _CONSTANTS = read_constants("noise.shot")
 FITTED_SHARE = _CONSTANTS.number("fitted_share")
 FEWEST_FITTED, SHARES = _CONSTANTS.counts("fewest_fitted", "shares")
 OVERLAP, CLEAR_SLOPE, GROWING = _CONSTANTS.numbers("overlap", "clear_slope", "growing")
-SMALLEST_GAIN, DARKEST, CLIPPED, SMOOTHING = _CONSTANTS.numbers("smallest_gain", "darkest", "clipped", "smoothing")
+SMALLEST_GAIN, DARKEST, SMOOTHING = _CONSTANTS.numbers("smallest_gain", "darkest", "smoothing")
 MOST_LOST = _CONSTANTS.number("most_lost")
 LINE_ROUNDS = _CONSTANTS.count("line_rounds")
 
@@ -93,17 +95,15 @@ def shot_noise(pixels: Array, known: Flags | None, least: float) -> ShotNoise | 
     known  [H, W] marks valid pixels
     least  smallest standard deviation at any brightness: that of rounding
     """
-    windows = sliding_window_view(pixels, (BLOCK, BLOCK), axis=(0, 1))[::STEP, ::STEP]
-    usable = ((windows <= 0) | (windows >= 1)).mean(axis=(3, 4)).max(axis=2) <= MOST_LOST
-    if known is not None:
-        usable &= np.asarray(sliding_window_view(known, (BLOCK, BLOCK))[::STEP, ::STEP].all(axis=(2, 3)))
+    windows, usable = view_windows(pixels, known, BLOCK)
+    usable &= share_clipped(windows) <= MOST_LOST
     if int(usable.sum()) < FEWEST_FITTED:
         return None
-    coefficients = np.einsum("ki,rxcij,lj->rxckl", DCT, windows, DCT, optimize=True)
+    coefficients = np.moveaxis(transform_windows(pixels, np.eye(pixels.shape[2]), BLOCK), 0, 2)
     mean = windows.mean((3, 4))
     # relative to the brightness, otherwise dark blocks would always be the flattest
     energy = (coefficients[..., STRUCTURE] ** 2).sum((2, 3)) / (mean.mean(2) + 0.05)
-    chosen = [choose_flattest(energy, usable, FITTED_SHARE)]
+    chosen = [choose_flattest(energy, usable, usable, FITTED_SHARE)]
     if pixels.shape[2] == 3:
         # the flattest of all may be a sky of one brightness; without colour, textures would pass for noise
         chosen.append(_flattest_of_every_brightness(energy, usable, mean.mean(2)))
@@ -115,7 +115,7 @@ def _flattest_of_every_brightness(energy: Array, usable: Flags, brightness: Arra
     """The flattest of the usable blocks [R, X] in each of some equal shares by brightness."""
     edges = np.quantile(brightness[usable], np.linspace(0, 1, SHARES + 1))
     parts = [usable & (brightness >= low) & (brightness <= high) for low, high in pairwise(edges)]
-    return np.asarray(np.logical_or.reduce([choose_flattest(energy, part, FITTED_SHARE) for part in parts]))
+    return np.asarray(np.logical_or.reduce([choose_flattest(energy, part, part, FITTED_SHARE) for part in parts]))
 
 
 def _fit(coefficients: Array, mean: Array, least: float) -> ShotNoise | None:
