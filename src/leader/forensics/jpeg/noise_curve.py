@@ -31,6 +31,8 @@ SHARES = np.linspace(0, 1, 11)[:, None]
 """Of the variance at the mean brightness that grow with it."""
 LEVELS = np.geomspace(0.0005, 0.6, 150)
 """Standard deviations at the mean brightness that are tried."""
+QUANTILES = (np.arange(8) + 0.5) / 8
+"""Of the pixels of a bin, which stand for all of them."""
 FAINTEST = 1e-6
 """Of the variance at the mean brightness that black has at least."""
 
@@ -74,33 +76,34 @@ def read_noise_before(pixels: Array, history: JpegHistory, known: Flags | None, 
 class _Bin:
     """The flattest blocks of a plane that are about as bright.
 
-    means    [C], of their channels
+    pixels   [Q, C], brightnesses of their channels, each as frequent
     plane    of which they are a part
     profile  [N], the log-likelihood, at most 0, of every level of `NOISES` in the coefficients
     """
 
-    means: Array
+    pixels: Array
     plane: NoisePlane
     profile: Array
 
     def vote(self, middle: float) -> Array:
         """Log-likelihood [SHARES, LEVELS] of noise that grows with brightness from what it is at `middle`."""
-        growth = 1 + SHARES[..., None] * (self.means / middle - 1)
-        grown = LEVELS[:, None] * np.sqrt(np.maximum(growth, FAINTEST))
-        seen = np.sqrt((grown**2 * share_left(self.means, grown)) @ self.plane.shares)
+        growth = 1 + SHARES[..., None, None] * (self.pixels / middle - 1)
+        grown = LEVELS[:, None, None] * np.sqrt(np.maximum(growth, FAINTEST))
+        seen = np.sqrt((grown**2 * share_left(self.pixels, grown)).mean(-2) @ self.plane.shares)
         return np.asarray(np.interp(np.log(self.plane.unit * seen), np.log(NOISES), self.profile))
 
 
 def _sort_blocks(plane: NoisePlane) -> list[_Bin]:
     """The bins of a plane by the brightness that its noise follows."""
-    brightness, known = plane.means @ plane.shares, plane.blocks.known
+    brightness, known = plane.pixels.mean(-1) @ plane.shares, plane.blocks.known
     count = min(MOST_BINS, max(int(known.sum()) // (2 * FEWEST_FLAT_BLOCKS), int(known.sum() >= FEWEST_FLAT_BLOCKS)))
     found = []
     for low, high in pairwise(np.quantile(brightness[known], np.linspace(0, 1, count + 1)) if count else ()):
         inside = known & (brightness >= low) & (brightness <= high)
         flat = choose_flat_blocks(plane.blocks, inside, FEWEST_FLAT_BLOCKS)
         if flat.any():
-            found.append(_Bin(plane.means[flat].mean(0), plane, profile_noise(plane.blocks.coefficients[flat], plane.steps)))
+            pixels = np.quantile(np.moveaxis(plane.pixels[flat], 1, 0).reshape(len(plane.shares), -1), QUANTILES, axis=1)
+            found.append(_Bin(pixels, plane, profile_noise(plane.blocks.coefficients[flat], plane.steps)))
     return found
 
 

@@ -21,7 +21,7 @@ from leader.forensics.jpeg.blocks import Array, Flags
 from leader.forensics.jpeg.quantised_noise import choose_flattest
 from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.forensics.noise.texture_limit import white_limit
-from leader.forensics.noise.windows import find_unsaturated, transform_windows, view_windows
+from leader.forensics.noise.windows import find_unsaturated, share_clipped, transform_windows, view_windows
 from leader.transforms import OPPONENT
 
 SIDE = 16
@@ -81,7 +81,7 @@ def _rings(pixels: Array, known: Flags | None) -> tuple[Array, Flags] | None:
     those are too few.
     """
     windows, usable = view_windows(pixels, known, SIDE)
-    usable &= find_unsaturated(windows, LOOKED_AT_CLIPPED)  # clipped noise is weaker, but of the same shape
+    usable &= find_unsaturated(share_clipped(windows), LOOKED_AT_CLIPPED)  # clipped noise is weaker, but of the same shape
     if usable.size < FEWEST_IN_PICTURE or int(usable.sum()) < FEWEST_BLOCKS:
         return None
     power = transform_windows(pixels, OPPONENT, SIDE) ** 2

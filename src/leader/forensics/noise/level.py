@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from leader.errors import LeaderError
 from leader.forensics.constants import read_constants
 from leader.forensics.noise.clipping import before_clipping
-from leader.forensics.noise.windows import find_unsaturated
+from leader.forensics.noise.windows import find_unsaturated, share_clipped
 
 Array = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ def estimate_noise(image: NDArray[np.floating], known: NDArray[np.bool_] | None 
     surroundings = _surrounding_energy(pixels, choice.side, where)
     clipped = bool(pixels.min() >= 0 and pixels.max() <= 1)
     if clipped:
-        usable = find_unsaturated(patches)
+        usable = find_unsaturated(share_clipped(patches))
         patches, surroundings = patches[usable], surroundings[usable]
     level, flat = _flat_level(patches.reshape(len(patches), -1), surroundings, choice, pixels.shape[2])
     return before_clipping(level, flat.reshape(-1, choice.side**2).mean(1)) if clipped else level

@@ -17,7 +17,7 @@ from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import Array, Flags, transform_blocks
 from leader.forensics.jpeg.quantised_noise import FEWEST_FLAT_BLOCKS, choose_flat_blocks, choose_flattest, noise_before
 from leader.forensics.noise.clipping import before_clipping
-from leader.forensics.noise.windows import find_unsaturated, transform_windows, view_windows
+from leader.forensics.noise.windows import find_unsaturated, share_clipped, transform_windows, view_windows
 from leader.transforms import BLOCK, OPPONENT
 
 FINEST = np.add.outer(np.arange(BLOCK), np.arange(BLOCK)) >= 10
@@ -80,7 +80,7 @@ def _look_at(pixels: Array, known: Flags | None) -> tuple[Array, Flags, Array]:
     """
     windows, whole = view_windows(pixels, known, BLOCK)
     axes = OPPONENT if pixels.shape[2] == 3 else np.eye(1)
-    return windows, whole & find_unsaturated(windows), transform_windows(pixels, axes, BLOCK)
+    return windows, whole & find_unsaturated(share_clipped(windows)), transform_windows(pixels, axes, BLOCK)
 
 
 def _beside_content(plane: Array, usable: Flags) -> float:

@@ -10,7 +10,8 @@ from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import PATH, Array, Flags
 from leader.transforms import dct_matrix
 
-SATURATED = read_constants("noise.windows").number("saturated")
+_CONSTANTS = read_constants("noise.windows")
+SATURATED = _CONSTANTS.number("saturated")
 
 
 def view_windows(pixels: Array, known: Flags | None, side: int) -> tuple[NDArray[np.float64], Flags]:
@@ -36,12 +37,11 @@ def share_clipped(patches: NDArray[np.float64]) -> Array:
     return share
 
 
-def find_unsaturated(patches: NDArray[np.float64], least: float = 0.1, instead: float = 0.5) -> Flags:
-    """Which patches [..., C, n, n] have few pixels at black or white; if fewer than `least` of them do, the best `instead`.
+def find_unsaturated(share: Array, least: float = 0.1, instead: float = 0.5) -> Flags:
+    """Which patches have a small share of pixels at black or white; if fewer than `least` of them do, the best `instead`.
 
     Choosing fewer than half would select patches that happen to have little noise: the best tenth reads 7 % too little at
     75 / 255, the better half 2 %.
     """
-    share = share_clipped(patches)
     few = float(np.quantile(share, least)) > SATURATED
     return np.asarray(share <= (float(np.quantile(share, instead)) if few else SATURATED))
