@@ -87,5 +87,7 @@ def test_noise_has_the_same_level_in_every_plane(sampling: tuple[int, int]) -> N
         rows, columns = (1, 1) if plane.steps is luma.steps else sampling
         assert plane.blocks.known.sum() == (200 // (8 * rows) - -(-40 // (8 * rows))) * (184 // (8 * columns))
         assert plane.shares.sum() == pytest.approx(1)
+        below, beside = (slice(8 * side, 16 * side) for side in (rows, columns))
+        np.testing.assert_allclose(plane.pixels[1, 1].mean(-1), pixels[below, beside].mean((0, 1)))
         profile = profile_noise(plane.blocks.coefficients[plane.blocks.known], plane.steps)
         assert NOISES[int(profile.argmax())] / plane.unit == pytest.approx(0.08, rel=0.15)

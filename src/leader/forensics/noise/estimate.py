@@ -1,8 +1,7 @@
 """The noise of a real picture: white noise, its change by JPEG, the error of JPEG, rounding.
 
 One number is estimated: the standard deviation that a data term should assume for each of R, G and B. It is the largest of
-  white        the white noise that was there before the picture was compressed, judged by its luma: white noise of s in R, G
-               and B is one of 0.669 s in luma, which keeps it where chroma is averaged over 2 x 2 pixels
+  white        the white noise that was there before the picture was compressed
   compression  the root mean square error of the last compression, from its steps and what is left of the coefficients
   rounding     that of 8 or 16 bits
 Noise that grows with brightness (`shot_noise`, behind JPEG `noise_curve`), is not white (`coloured_noise`) or is the same in
