@@ -111,7 +111,7 @@ def test_where_detail_is_amplified_compression_counts_more_in_a_smooth_picture()
 def test_small_pictures_are_measured_or_refused_in_a_sentence(size: tuple[int, int], channels: int) -> None:
     values = np.random.default_rng(0).random((*size, channels)) * 0.2 + 0.4
     for known in (None, np.ones(size, bool)):
-        found = Examination(Picture(values), known).noise
+        found = Examination(Picture(values.astype(np.float32)), known).noise
         assert "give the noise level" in found.reason if isinstance(found, NotExamined) else found.sigma > 0
 
 
