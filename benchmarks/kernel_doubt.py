@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage
 
-from leader.forensics import examine
+from leader.forensics import NotExamined, examine
 from leader.forensics.blur.doubt import scene_behind
 from leader.forensics.blur.periodogram import luma_plane
-from leader.forensics.noise.estimate import measure_noise
 from leader.operators.blur import centre_kernel
 from leader.pictures import from_pil, list_pictures
 from leader.restoration.arguments import as_kernel
@@ -46,8 +45,10 @@ def by_wiener(given: Image.Image, kernel: str, doubt: float) -> NDArray[np.float
     """The picture [H, W, 3] by a Wiener filter that knows scene, noise and doubt."""
     picture = from_pil(given)
     taps = as_kernel(kernel)
-    noise = measure_noise(picture.pixels, None, picture.bits, picture.history, amplified=True)
-    measured = TASKS["deblur"].measured(examine(picture), {"kernel": taps, "kernel_doubt": doubt})
+    seen = examine(picture)
+    noise = seen.amplified_noise
+    assert not isinstance(noise, NotExamined)
+    measured = TASKS["deblur"].measured(seen, {"kernel": taps, "kernel_doubt": doubt})
     assert measured.window is not None
     frame = measured.operator.image_shape[1:]
     y = extend(torch.from_numpy(picture.pixels.transpose(2, 0, 1).copy())[None], measured.operator, measured.window)

@@ -19,9 +19,10 @@ import typer
 from real import crop
 from real_rows import Pixels, Spoil, blurred, gaussian, line, write
 
+from leader.forensics import NotExamined, examine
 from leader.forensics.blur.periodogram import luma_plane
 from leader.forensics.blur.width import FACTORS, evidence_by_width, find_better_width
-from leader.forensics.noise.estimate import NoiseEstimate, measure_noise
+from leader.forensics.noise.estimate import NoiseEstimate
 from leader.pictures import list_pictures, read_picture
 
 GIVEN = (0.75, 1.0, 1.25, 1.5)
@@ -58,7 +59,9 @@ def _picture(pixels: Pixels, spoil: Spoil, file: str) -> tuple[Pixels, NoiseEsti
     """The luma and the noise of a degraded picture, read from its file."""
     with tempfile.TemporaryDirectory() as folder:
         picture = read_picture(write(spoil(pixels, np.random.default_rng(0)), file, Path(folder)))
-    return luma_plane(picture.pixels), measure_noise(picture.pixels, None, picture.bits, picture.history)
+    noise = examine(picture).noise
+    assert not isinstance(noise, NotExamined)
+    return luma_plane(picture.pixels), noise
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@
 Crops of 192 x 192 pixels from the middle of photographs that were halved first, so that their own JPEG history vanishes. Noise
 levels are never given. "nothing" is the degraded picture (enlarged by bicubic interpolation where it is small); "best simple"
 the best, by mean PSNR in a row, of the tools of benchmarks/real_simple.py. A picture that is judged to have failed, or whose
-restoration is refused, is not written: it counts as nothing. Records are JSON lines, one for
-a crop, row and quality, with the version of the package that made it.
+restoration is refused, is not written: it counts as nothing. Records are JSON lines, one for a crop, row and quality, with the
+version of the package that made it: `measured` is the noise that was read, `sigma` what was assumed.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from real_simple import Unit, nothing, simple
 
 import leader
 from leader.errors import LeaderError
+from leader.forensics.examination import found_or_none
 from leader.metrics.perceptual import lpips
 from leader.pictures import list_pictures
 
@@ -85,12 +86,14 @@ def measure(path: Path, row: Row, quality: str | None, keep: Path | None = None)
         found = np.repeat(found, 3, axis=2)
     if keep is not None:
         _keep(keep, path, row, {"restored": found})
-    assert restored.verdict is not None
+    assert restored.verdict is not None and restored.posed.examination is not None
+    noise = found_or_none(restored.posed.examination.noise)
     return {
         **record,
         "restored": [measure_psnr(found, truth), perceptual(found, truth)] if found.shape == truth.shape else None,
         "verdict": restored.verdict.level,
         "sigma": restored.sigma,
+        "measured": None if noise is None else noise.sigma,
         "level": None if row.level is None else row.level / 255,
         "widths": None if row.kernel is None else [width(row.kernel), width(np.asarray(restored.posed.options["kernel"]))],
         "seconds": time.perf_counter() - begin,
@@ -165,7 +168,7 @@ def summary(found: list[Record]) -> Record:
     ours = np.array([delivered(item) for item in found])
     tools = {name: float(np.mean([item["simple"][name] for item in found])) for name in found[0]["simple"]}
     best = max(tools, key=lambda name: tools[name])
-    levels = [item["sigma"] / item["level"] for item in found if item.get("level") and "sigma" in item]
+    levels = [item["measured"] / item["level"] for item in found if item.get("level") and item.get("measured")]
     widths = [item["widths"][1] / item["widths"][0] for item in found if item.get("widths")]
     return {
         "count": len(found),
@@ -179,7 +182,7 @@ def summary(found: list[Record]) -> Record:
         "doubtful": sum(item.get("verdict") == "doubtful" for item in found),
         "refused": sum("refused" in item for item in found),
         "unsaid": sum(map(unsaid, found)),
-        "sigma": levels,
+        "measured": levels,
         "width": widths,
         "seconds": float(np.mean([item["seconds"] for item in found])),
     }
@@ -241,7 +244,7 @@ def bars(found: dict[str, Record]) -> Iterator[str]:
             holds = near >= goal / 100 * crops and refused <= 0.2 * crops
             words = f"within 20 % of the width (at least {goal} %), {refused} refused (at most 20 %)"
             yield _bar(holds, f"kernel auto, {file}: {near} of {crops} crops {words}")
-    ratios = [ratio for name, it in found.items() if re.match(r"noise \d+, jpeg (75|92)", name) for ratio in it["sigma"]]
+    ratios = [ratio for name, it in found.items() if re.match(r"noise \d+, jpeg (75|92)", name) for ratio in it["measured"]]
     if ratios:
         near = sum(abs(ratio - 1) <= 0.15 for ratio in ratios)
         yield _bar(near == len(ratios), f"noise behind JPEG 75 and 92 estimated within 15 %: {near} of {len(ratios)}")

@@ -19,7 +19,8 @@ import self_check as runs
 from common import measure_psnr
 from PIL import Image
 
-from leader.forensics.noise.estimate import measure_noise
+from leader.forensics import NotExamined, examine
+from leader.pictures import from_pil
 from leader.priors.loading import load_prior
 from leader.restoration.restore import restore
 
@@ -35,6 +36,13 @@ def gained(given: Image.Image, truth: runs.Pixels, answer: Image.Image) -> float
     return after - before
 
 
+def read_noise(given: Image.Image) -> float:
+    """The level that is found."""
+    noise = examine(from_pil(given)).noise
+    assert not isinstance(noise, NotExamined)
+    return noise.sigma
+
+
 def plain(paths: list[Path], prior: Any) -> None:
     """Plain parts of 96 x 96 pixels: what taking away what is found would gain."""
     runs.SIDE = 96
@@ -43,7 +51,7 @@ def plain(paths: list[Path], prior: Any) -> None:
         for number, path in enumerate(paths[::4][:PHOTOGRAPHS]):
             truth = runs.part(path, textured=False, halved=True)
             given = runs.plain(level)(truth, np.random.default_rng(number))
-            found.append(measure_noise(np.asarray(given) / 255).sigma)
+            found.append(read_noise(given))
             answer = restore(given, "denoise", sigma=found[-1], prior=prior, seed=number, threads=1, check=False).image
             gains.append(gained(given, truth, answer))
         said = ", ".join(f"{value:.4f}" for value in found)
@@ -61,14 +69,10 @@ def textures(paths: list[Path], prior: Any) -> None:
                 given = runs.plain(level)(truth, np.random.default_rng(number))
                 made = restore(given, "denoise", prior=prior, seed=number, threads=1, check=False)
                 here = any("left as it is" in note for note in made.notes)
-                there = restore(given, "denoise", sigma=_found(given), prior=prior, seed=number, threads=1, check=False)
+                there = restore(given, "denoise", sigma=read_noise(given), prior=prior, seed=number, threads=1, check=False)
                 (left if here else gains).append(gained(given, truth, there.image if here else made.image))
         taken, kept = f"taken away in {len(gains)}, gain {_spread(gains)}", f"left in {len(left)}, would gain {_spread(left)}"
         print(f"noise {level}: {taken}; {kept}", flush=True)
-
-
-def _found(given: Image.Image) -> float:
-    return measure_noise(np.asarray(given) / 255).sigma
 
 
 def _spread(gains: list[float]) -> str:

@@ -197,7 +197,7 @@ def test_the_bars() -> None:
         Row("noise 20", "jpeg 75", "", white(20), "denoise", level=20),
     ]
     kept = [result(row=chosen[0].name, widths=[2.0, other]) for other in (2.3, 2.5)]
-    kept += [result(row=chosen[1].name, restored=[29.8, 0.19], sigma=sigma, level=0.1) for sigma in (0.114, 0.12)]
+    kept += [result(row=chosen[1].name, restored=[29.8, 0.19], measured=noise, level=0.1) for noise in (0.114, 0.12)]
     text = "\n".join(real.table(kept, chosen))
     assert (
         "| gaussian 2, kernel auto | +2.00, 0.200 to 0.100 |" in text and "| noise 20 |  |  | -0.20, 0.200 to 0.190 |" in text

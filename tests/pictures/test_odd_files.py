@@ -15,13 +15,13 @@ import pytest
 from PIL import Image, ImageCms
 
 from leader.errors import LeaderError
-from leader.forensics.noise.estimate import measure_noise
 from leader.pictures import FORMATS, SUFFIXES, Picture, from_pil, list_pictures, read_picture, write_picture
 from leader.pictures.deep import write_tiff
 from leader.pictures.exif import SHORT, Tag
 from leader.restoration.arguments import as_picture
 from leader.train.data import decode, open_photographs
 from tests.forensics.fields import colour, find_in, peppered
+from tests.forensics.noise.reading import measure_noise
 from tests.pictures.test_pictures import chunk, header_only, png_of
 
 PICTURE = Image.fromarray(colour(96, 1))

@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
-from leader.errors import LeaderError
+from leader.forensics import Examination, NotExamined, examine
 from leader.forensics.jpeg.quantised_noise import compression_error, noise_before
-from leader.forensics.noise.estimate import NoiseEstimate, crop_for_noise, measure_noise
+from leader.forensics.noise.estimate import NoiseEstimate, crop_for_noise
 from leader.forensics.noise.level import estimate_noise
 from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.pictures import from_pil
 from leader.pictures.jpeg_history import read_history, standard_luma
+from leader.pictures.picture import Picture
 from leader.restoration.pose import pose_picture
 from tests.forensics.jpegs import jpeg, photograph, unit
+from tests.forensics.noise.reading import measure_noise
 
 BOTH: tuple[tuple[str, dict[str, Any]], ...] = (("denoise", {}), ("deblur", {"kernel": "gaussian:2", "kernel_doubt": 0.0}))
 CHOSEN = (1, 6, 12)
@@ -95,8 +97,9 @@ def test_enlarged_chroma_without_blocks_does_not_hide_noise() -> None:
 
 def test_where_detail_is_amplified_compression_counts_more_in_a_smooth_picture() -> None:
     smooth = jpeg(photograph(6).filter(ImageFilter.GaussianBlur(4)), 75)
-    pixels, history = unit(smooth), read_history(smooth)
-    plain, amplified = (measure_noise(pixels, None, 8, history, flag).sigma for flag in (False, True))
+    seen = examine(from_pil(smooth))
+    assert not isinstance(seen.noise, NotExamined) and not isinstance(seen.amplified_noise, NotExamined)
+    plain, amplified = seen.noise.sigma, seen.amplified_noise.sigma
     assert plain < amplified == pytest.approx(0.0097, rel=0.02)
     posed = [pose_picture(from_pil(smooth), task, None, options) for task, options in BOTH]
     assert posed[0].noise is None and posed[0].sigma == pytest.approx(plain, rel=1e-4)
@@ -108,10 +111,8 @@ def test_where_detail_is_amplified_compression_counts_more_in_a_smooth_picture()
 def test_small_pictures_are_measured_or_refused_in_a_sentence(size: tuple[int, int], channels: int) -> None:
     values = np.random.default_rng(0).random((*size, channels)) * 0.2 + 0.4
     for known in (None, np.ones(size, bool)):
-        try:
-            assert measure_noise(values, known).sigma > 0
-        except LeaderError as error:
-            assert "give the noise level" in str(error)
+        found = Examination(Picture(values.astype(np.float32)), known).noise
+        assert "give the noise level" in found.reason if isinstance(found, NotExamined) else found.sigma > 0
 
 
 def test_the_middle_of_a_large_picture_is_cut_where_blocks_begin() -> None:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 import leader
 from leader.errors import LeaderError
-from leader.forensics.noise.estimate import measure_noise
 from leader.forensics.noise.level import estimate_noise
 from leader.pictures import read_picture
+from tests.forensics.noise.reading import measure_noise
 
 PHOTOGRAPHS = sorted((Path(leader.__file__).parent / "samples" / "test").glob("*.png"))
 Array = NDArray[np.float64]

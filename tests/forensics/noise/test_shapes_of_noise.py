@@ -11,13 +11,14 @@ from PIL import Image
 from scipy import ndimage
 
 from leader.forensics.noise.coloured import noise_spectrum
-from leader.forensics.noise.estimate import measure_noise, rounding
+from leader.forensics.noise.estimate import rounding
 from leader.forensics.noise.level import estimate_noise
 from leader.forensics.noise.shot import ShotNoise, shot_noise
 from leader.forensics.noise.texture_limit import white_limit
 from leader.pictures.jpeg_history import read_history
 from leader.transforms import OPPONENT
 from tests.forensics.jpegs import jpeg, photograph, unit
+from tests.forensics.noise.reading import measure_noise
 
 Array = NDArray[np.float64]
 LEAST = rounding(8)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from leader.forensics.noise.coloured import noise_spectrum
-from leader.forensics.noise.estimate import PATCHY, measure_noise
+from leader.forensics.noise.estimate import PATCHY
 from leader.forensics.noise.shot import ShotNoise, _share_of_weakest_colour, shot_noise
 from leader.forensics.noise.texture_limit import CHANCE, noise_everywhere
 from leader.transforms import OPPONENT
+from tests.forensics.noise.reading import measure_noise
 from tests.forensics.noise.test_shapes_of_noise import LEAST, SIDE, draw, grey_texture, low_pass, ramp
 
 

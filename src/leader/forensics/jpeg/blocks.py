@@ -88,12 +88,6 @@ def middle_blocks(shape: tuple[int, ...], most: int) -> tuple[slice, slice]:
     return slice(top, top + side + BLOCK), slice(left, left + side + BLOCK)
 
 
-def average_blocks(values: Array, offset: tuple[int, int]) -> Array:
-    """Means [R, C] of a plane over the blocks that `transform_blocks` takes."""
-    means: Array = _tiles(values[offset[0] % BLOCK :, offset[1] % BLOCK :]).mean(axis=(2, 3))
-    return means
-
-
 def _tiles(plane: NDArray[Any]) -> NDArray[Any]:
     rows, columns = plane.shape[0] // BLOCK, plane.shape[1] // BLOCK
     cut = plane[: rows * BLOCK, : columns * BLOCK]

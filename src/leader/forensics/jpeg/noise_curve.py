@@ -1,10 +1,11 @@
-"""Noise that grows with brightness, behind JPEG: variance = floor + gain * brightness before the picture was compressed.
+"""The noise of a picture before it became a JPEG, and how it grew with brightness: variance = floor + gain * brightness.
 
 Blocks of luma, Cb and Cr are sorted by brightness into bins, and the flattest of each bin tell how likely every noise level is
 there, by how often their coefficients fell into cells of the steps (`quantised_noise`). One line is sought that all bins agree
-with: a bin of flat blocks says much, one of texture little. Texture is taken for noise now and then, so a bin has no more than
-`outvoted` against less noise than it shows; against more than it shows it has all it can say. The noise of a plane is that of
-R, G and B weighed by the squares of their shares, and follows their brightness weighed so.
+with: a bin of flat blocks says much, one of texture little. Its level is the mean of the likely ones; the likeliest of all
+jumps between none and far too much where there is hardly more than texture, or where coarse steps leave little. The noise of a
+plane is that of R, G and B weighed by the squares of their shares; each has the variance of its own brightness, less what
+clipping at black and white took off (`clipping`).
 """
 
 from __future__ import annotations
@@ -15,94 +16,102 @@ from itertools import pairwise
 import numpy as np
 
 from leader.forensics.constants import read_constants
-from leader.forensics.jpeg.blocks import Array, Flags
+from leader.forensics.jpeg.blocks import LUMA_GAIN, Array, Flags
 from leader.forensics.jpeg.noise_planes import NoisePlane, read_chroma, read_luma
-from leader.forensics.jpeg.quantised_noise import NOISES, choose_flat_blocks
-from leader.forensics.noise.shot import CLIPPED, GROWING, ShotNoise
+from leader.forensics.jpeg.quantised_noise import FEWEST_FLAT_BLOCKS, NOISES, choose_flat_blocks, profile_noise
+from leader.forensics.noise.clipping import share_left
+from leader.forensics.noise.shot import GROWING, ShotNoise
 from leader.pictures.jpeg_history import JpegHistory
 
 _CONSTANTS = read_constants("jpeg.noise_curve")
-MOST_BINS, FEWEST_BINS, FLAT_IN_BIN = _CONSTANTS.counts("most_bins", "fewest_bins", "flat_in_bin")
-OUTVOTED, CLEAR_GROWTH = _CONSTANTS.numbers("outvoted", "clear_growth")
-CUT_OFF, FIRST_LEVEL, LEAST_GAIN = _CONSTANTS.numbers("cut_off", "first_level", "least_gain")
-LEAST_SURVIVING = _CONSTANTS.number("least_surviving")
-SHARES = np.linspace(0, 1, 11)
+MOST_BINS, FEWEST_BINS = _CONSTANTS.counts("most_bins", "fewest_bins")
+TEMPER, CLEAR_GROWTH = _CONSTANTS.numbers("temper", "clear_growth")
+LEAST_GAIN, LEAST_SURVIVING = _CONSTANTS.numbers("least_gain", "least_surviving")
+SHARES = np.linspace(0, 1, 11)[:, None]
 """Of the variance at the mean brightness that grow with it."""
-LEVELS = 120
+LEVELS = np.geomspace(0.0005, 0.6, 150)
 """Standard deviations at the mean brightness that are tried."""
-ROUNDS = 2
-"""The first finds the level by which blocks near black and white are left out, the second the line."""
+QUANTILES = (np.arange(8) + 0.5) / 8
+"""Of the pixels of a bin, which stand for all of them."""
+FAINTEST = 1e-6
+"""Of the variance at the mean brightness that black has at least."""
 
 
-def find_shot_behind(pixels: Array, history: JpegHistory, known: Flags | None, least: float) -> ShotNoise | None:
-    """The noise of pixels [H, W, 1 or 3] in [0, 1] before this compression where it clearly grows with brightness, else None.
+@dataclass(frozen=True)
+class NoiseBefore:
+    """Standard deviations of [0, 1] pixels before compression: of noise that is independent in R, G and B, as all planes agree
+    on, and of noise that is the same in all colours, as luma alone tells (0 where there is no chroma to compare it with).
+    """
+
+    level: float
+    of_luma: float
+    shot: ShotNoise | None
+
+
+def read_noise_before(pixels: Array, history: JpegHistory, known: Flags | None, least: float) -> NoiseBefore | None:
+    """The noise of pixels [H, W, 1 or 3] in [0, 1] before this compression; None where too little of them is known.
 
     known  [H, W] marks valid pixels
     least  standard deviation that noise counts with at any brightness
     """
-    luma = read_luma(pixels, history, known)
-    planes = [luma, *read_chroma(pixels, history, known)]
+    luma, chroma = read_luma(pixels, history, known), read_chroma(pixels, history, known)
     middle = float((pixels if known is None else pixels[known]).mean())
-    line, growth = np.array([FIRST_LEVEL**2, 0.0]), 0.0
-    for _ in range(ROUNDS):
-        bins = [one for plane in planes for one in _profile_bins(plane, line)]
-        if len(bins) < FEWEST_BINS:
-            return None
-        line, growth = _fit_line(bins, middle)
-    dark, bright = _std(line, np.array([0.2, 0.8]))
-    survives = (luma.steps / 2 < luma.unit * bright).mean()  # coarser steps leave little but content
-    if survives < LEAST_SURVIVING or growth < CLEAR_GROWTH or line[1] < LEAST_GAIN or (bright / dark) ** 2 <= GROWING:
+    bright, coloured = _sort_blocks(luma), [one for plane in chroma for one in _sort_blocks(plane)]
+    if not bright:
         return None
-    return ShotNoise(float(line[1]), float(line[0]), least)
-
-
-def _std(line: Array, brightness: Array) -> Array:
-    found: Array = np.sqrt(line[0] + line[1] * brightness)
-    return found
+    level, share, growth = _fit_line(bright + coloured, middle)
+    floor, gain = level**2 * (1 - share), level**2 * share / middle
+    of_luma = LUMA_GAIN * _fit_line(bright, middle)[0] if chroma else 0.0
+    found = ShotNoise(gain, floor, least) if gain >= LEAST_GAIN else None
+    if found is not None:
+        dark, high = found.std(np.array([0.2, 0.8]))
+        survives = (luma.steps / 2 < luma.unit * high).mean()  # coarser steps leave little but content
+        few = len(bright + coloured) < FEWEST_BINS
+        if few or survives < LEAST_SURVIVING or growth < CLEAR_GROWTH or (high / dark) ** 2 <= GROWING:
+            found = None
+    return NoiseBefore(level, of_luma, found)
 
 
 @dataclass(frozen=True)
 class _Bin:
     """The flattest blocks of a plane that are about as bright.
 
-    brightness  their mean, as the noise of the plane weighs the channels
-    levels      [N], standard deviations of noise of [0, 1] pixels
-    profile     [N], the log-likelihood of each, at most 0
+    pixels   [Q, C], brightnesses of their channels, each as frequent
+    plane    of which they are a part
+    profile  [N], the log-likelihood, at most 0, of every level of `NOISES` in the coefficients
     """
 
-    brightness: float
-    levels: Array
+    pixels: Array
+    plane: NoisePlane
     profile: Array
 
+    def vote(self, middle: float) -> Array:
+        """Log-likelihood [SHARES, LEVELS] of noise that grows with brightness from what it is at `middle`."""
+        growth = 1 + SHARES[..., None, None] * (self.pixels / middle - 1)
+        grown = LEVELS[:, None, None] * np.sqrt(np.maximum(growth, FAINTEST))
+        seen = np.sqrt((grown**2 * share_left(self.pixels, grown)).mean(-2) @ self.plane.shares)
+        return np.asarray(np.interp(np.log(self.plane.unit * seen), np.log(NOISES), self.profile))
 
-def _profile_bins(plane: NoisePlane, line: Array) -> list[_Bin]:
-    """The bins of a plane, without blocks that noise of this line would have cut off at black or white."""
-    brightness = plane.means @ plane.shares
-    lost = (plane.means > 1 - CLIPPED * _std(line, plane.means)) @ plane.shares
-    usable = plane.blocks.known & (brightness > CLIPPED * _std(line, brightness)) & (lost < CUT_OFF)
-    count = min(MOST_BINS, max(int(usable.sum()) // (2 * FLAT_IN_BIN), int(usable.sum() >= FLAT_IN_BIN)))
+
+def _sort_blocks(plane: NoisePlane) -> list[_Bin]:
+    """The bins of a plane by the brightness that its noise follows."""
+    brightness, known = plane.pixels.mean(-1) @ plane.shares, plane.blocks.known
+    count = min(MOST_BINS, max(int(known.sum()) // (2 * FEWEST_FLAT_BLOCKS), int(known.sum() >= FEWEST_FLAT_BLOCKS)))
     found = []
-    for low, high in pairwise(np.quantile(brightness[usable], np.linspace(0, 1, count + 1)) if count else ()):
-        flat = choose_flat_blocks(plane.blocks, usable & (brightness >= low) & (brightness <= high), FLAT_IN_BIN)
+    for low, high in pairwise(np.quantile(brightness[known], np.linspace(0, 1, count + 1)) if count else ()):
+        inside = known & (brightness >= low) & (brightness <= high)
+        flat = choose_flat_blocks(plane.blocks, inside, FEWEST_FLAT_BLOCKS)
         if flat.any():
-            found.append(_Bin(float(brightness[flat].mean()), NOISES / plane.unit, plane.profile(flat)))
+            pixels = np.quantile(np.moveaxis(plane.pixels[flat], 1, 0).reshape(len(plane.shares), -1), QUANTILES, axis=1)
+            found.append(_Bin(pixels, plane, profile_noise(plane.blocks.coefficients[flat], plane.steps)))
     return found
 
 
-def _fit_line(bins: list[_Bin], middle: float) -> tuple[Array, float]:
-    """(floor, gain) of the likeliest line, and by how much log-likelihood it is ahead of noise that does not grow.
-
-    middle  mean brightness of the picture
+def _fit_line(bins: list[_Bin], middle: float) -> tuple[float, float, float]:
+    """The mean of the likely levels at brightness `middle`, any being as likely at first; of the likeliest line the share of
+    its variance that grows with brightness, and by how much log-likelihood it is ahead of noise that does not grow.
     """
-    levels = np.geomspace(min(one.levels[0] for one in bins), max(one.levels[-1] for one in bins), LEVELS)
-    fits = []
-    for share in SHARES:
-        total = np.zeros(LEVELS)
-        for one in bins:
-            here = levels * np.sqrt(1 - share + share * one.brightness / middle)
-            vote = np.interp(np.log(here), np.log(one.levels), one.profile)
-            too_low = here < one.levels[int(one.profile.argmax())]
-            total += np.where(too_low, np.maximum(vote, -OUTVOTED), vote)
-        fits.append((float(total.max()), float(levels[int(total.argmax())]) ** 2, share))
-    best, variance, share = max(fits)
-    return np.array([variance * (1 - share), variance * share / middle]), best - fits[0][0]
+    total = sum((one.vote(middle) for one in bins), np.zeros((len(SHARES), len(LEVELS))))
+    weights = LEVELS * np.exp(TEMPER * (total - total.max()))  # the levels lie in equal ratios
+    share = float(SHARES[int(total.max(1).argmax()), 0])
+    return float((weights * LEVELS).sum() / weights.sum()), share, float(total.max() - total[0].max())

@@ -12,60 +12,37 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leader.forensics.constants import read_constants
-from leader.forensics.jpeg.blocks import CHROMA, LUMA, Array, Blocks, Flags, average_blocks, compute_luma, transform_blocks
+from leader.forensics.jpeg.blocks import CHROMA, LUMA, Array, Blocks, Flags, compute_luma, transform_blocks
 from leader.forensics.jpeg.coefficients import read_coefficients
-from leader.forensics.jpeg.quantised_noise import FEWEST_FLAT_BLOCKS, NOISES, choose_flat_blocks, profile_noise
-from leader.forensics.noise.shot import CLIPPED
+from leader.forensics.noise.shot import MOST_LOST
 from leader.pictures.jpeg_history import JpegHistory
 from leader.transforms import BLOCK
-
-_CONSTANTS = read_constants("jpeg.noise_planes")
-TEMPER, UNLIKELY = _CONSTANTS.numbers("temper", "unlikely")
 
 
 @dataclass(frozen=True)
 class NoisePlane:
     """One plane of a picture with C channels.
 
-    blocks  its coefficients, [R, X] blocks
+    blocks  its coefficients, [R, X] blocks, known where all their pixels are and not most of them are black or white
     steps   [8, 8], of their quantisation
-    means   [R, X, C] of the pixels of every block, in [0, 1]
+    pixels  [R, X, C, K] that every block covers, in [0, 1], averaged over 2 x 2 of them
     shares  [C], of the channels in the variance of its noise; they sum to 1
     unit    standard deviation that a coefficient has of noise of 1 in every channel
     """
 
     blocks: Blocks
     steps: Array
-    means: Array
+    pixels: Array
     shares: Array
     unit: float
-
-    def profile(self, flat: Flags) -> Array:
-        """Log-likelihood, at most 0, of `NOISES` in the coefficients of some blocks [R, X]: they are not independent, and a
-        part of what they say counts.
-        """
-        return TEMPER * profile_noise(self.blocks.coefficients[flat], self.steps)
-
-    def limit(self, level: float) -> float:
-        """Standard deviation of [0, 1] pixels above which noise would show in its flattest blocks, without those that noise of
-        this level would have cut off at black or white; infinite where there are too few.
-        """
-        whole = (self.means > CLIPPED * level) & (self.means < 1 - CLIPPED * level)
-        usable = self.blocks.known & whole.all(axis=-1)
-        if int(usable.sum()) < FEWEST_FLAT_BLOCKS:
-            return math.inf
-        likely = self.profile(choose_flat_blocks(self.blocks, usable)) >= -UNLIKELY
-        largest = int(np.flatnonzero(likely)[-1])
-        return math.sqrt(NOISES[largest] * NOISES[min(largest + 1, len(NOISES) - 1)]) / self.unit
 
 
 def read_luma(pixels: Array, history: JpegHistory, known: Flags | None) -> NoisePlane:
     """Of pixels [H, W, 1 or 3] in [0, 1], of which known [H, W] are valid."""
     row = LUMA if pixels.shape[2] == 3 else np.ones(1)
     blocks = transform_blocks(compute_luma(pixels), history.offset, known)
-    means = np.stack([average_blocks(channel, history.offset) for channel in np.moveaxis(pixels, 2, 0)], axis=-1)
-    return NoisePlane(blocks, history.luma_steps(), means, *_weigh(row, BLOCK**2))
+    top, left = (first % BLOCK for first in history.offset)
+    return _weigh(blocks, history.luma_steps(), pixels[top:, left:], row, (1, 1))
 
 
 def read_chroma(pixels: Array, history: JpegHistory, known: Flags | None) -> list[NoisePlane]:
@@ -79,17 +56,22 @@ def read_chroma(pixels: Array, history: JpegHistory, known: Flags | None) -> lis
     )
     inside = np.pad(np.ones(pixels.shape[:2], bool) if known is None else known, margins)
     rows, columns = (BLOCK * factor for factor in history.sampling)
-    tiles = (found.frame[0] // rows, rows, found.frame[1] // columns, columns)
-    whole = np.asarray(inside.reshape(tiles).all(axis=(1, 3)))
-    means = np.pad(pixels, (*margins, (0, 0)), mode="edge").reshape(*tiles, 3).mean((1, 3))
-    pairs = zip(found.planes[1:], CHROMA, strict=True)
+    whole = np.asarray(inside.reshape(len(inside) // rows, rows, -1, columns).all(axis=(1, 3)))
+    padded = np.pad(pixels, (*margins, (0, 0)), mode="edge")
     return [
-        NoisePlane(Blocks(plane.values.astype(np.float64), whole), history.chroma_steps(), means, *_weigh(row, rows * columns))
-        for plane, row in pairs
+        _weigh(Blocks(plane.values.astype(np.float64), whole), history.chroma_steps(), padded, row, history.sampling)
+        for plane, row in zip(found.planes[1:], CHROMA, strict=True)
     ]
 
 
-def _weigh(row: Array, pixels: int) -> tuple[Array, float]:
-    """(shares, unit) of a plane that adds channels with the weights `row`, in blocks that cover so many pixels."""
+def _weigh(blocks: Blocks, steps: Array, pixels: Array, row: Array, sampling: tuple[int, int]) -> NoisePlane:
+    """A plane that adds channels with the weights `row`, in blocks that were averaged over `sampling` pixels."""
+    (down, across), halves = blocks.known.shape, [BLOCK * factor // 2 for factor in sampling]
+    cut = pixels[: 2 * down * halves[0], : 2 * across * halves[1]]
+    pairs = cut.reshape(down, halves[0], 2, across, halves[1], 2, -1).mean((2, 5))
+    covered = np.moveaxis(pairs, (0, 2, 4), (0, 1, 2)).reshape(down, across, len(row), -1)
+    clipped = ((covered <= 0) | (covered >= 1)).mean(-1).max(-1)
     gain = float(np.sqrt((row**2).sum()))
-    return row**2 / gain**2, 255 * gain / math.sqrt(pixels / BLOCK**2)
+    unit = 255 * gain / math.sqrt(sampling[0] * sampling[1])
+    whole = Blocks(blocks.coefficients, blocks.known & (clipped <= MOST_LOST))
+    return NoisePlane(whole, steps, covered, row**2 / gain**2, unit)

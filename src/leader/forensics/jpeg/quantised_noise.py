@@ -55,22 +55,33 @@ NOISES, CONTENTS, SLOPES = np.geomspace(0.1, 160, 60), np.geomspace(0.05, 100, 3
 
 
 def choose_flat_blocks(blocks: Blocks, usable: Flags, fewest: int = 2 * FEWEST_FLAT_BLOCKS) -> Flags:
-    """Which blocks [R, C] to search for noise: the usable ones with the flattest neighbours, at least `fewest` if possible.
-
-    Judged by its neighbours, a block is not chosen for happening to have little noise.
-    """
+    """Which blocks [R, C] to search for noise: the flattest of the usable ones, at least `fewest` if possible."""
     energy = (blocks.coefficients**2)[..., _USED].sum(-1)
-    weight = np.pad(blocks.known.astype(np.float64), 1)
-    padded = np.pad(np.where(blocks.known, energy, 0.0), 1)
-    total = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
-    count = weight[:-2, 1:-1] + weight[2:, 1:-1] + weight[1:-1, :-2] + weight[1:-1, 2:]
+    return choose_flattest(energy, blocks.known, usable, FLATTEST, fewest, 1)
+
+
+def choose_flattest(
+    energy: Array, known: Flags, usable: Flags, share: float, fewest: int = FEWEST_FLAT_BLOCKS, step: int = 2
+) -> Flags:
+    """The share of the usable windows [R, X], at least `fewest`, whose known neighbours, `step` windows away, have the least
+    energy.
+
+    Judged by its neighbours, a window is not chosen for happening to have little noise.
+    """
+    total, count = (_sum_neighbours(plane, step) for plane in (np.where(known, energy, 0.0), known.astype(np.float64)))
     usable = usable & (count > 0)
-    around = total / np.maximum(count, 1)
-    share = max(FLATTEST, min(1.0, fewest / max(int(usable.sum()), 1)))
     if not usable.any():
         return usable
-    flat: Flags = usable & (around <= np.quantile(around[usable], share))
-    return flat
+    around = total / np.maximum(count, 1)
+    chosen: Flags = usable & (around <= np.quantile(around[usable], max(share, min(1.0, fewest / int(usable.sum())))))
+    return chosen
+
+
+def _sum_neighbours(plane: Array, step: int) -> Array:
+    """Of every entry of a plane [R, X] those above, below, left and right of it, so many steps away."""
+    padded, inner = np.pad(plane, step), slice(step, -step)
+    found: Array = padded[: -2 * step, inner] + padded[2 * step :, inner]
+    return found + padded[inner, : -2 * step] + padded[inner, 2 * step :]
 
 
 def noise_before(coefficients: Array, steps: Array) -> float:

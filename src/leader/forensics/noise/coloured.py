@@ -15,17 +15,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import Array, Flags
-from leader.forensics.noise.level import find_unsaturated
+from leader.forensics.jpeg.quantised_noise import choose_flattest
 from leader.forensics.noise.spectrum import NoiseSpectrum
-from leader.forensics.noise.texture_limit import GreyPlane, choose_flattest
-from leader.transforms import OPPONENT, dct_matrix
+from leader.forensics.noise.texture_limit import white_limit
+from leader.forensics.noise.windows import find_unsaturated, share_clipped, transform_windows, view_windows
+from leader.transforms import OPPONENT
 
 SIDE = 16
-STEP = SIDE // 2
 _CONSTANTS = read_constants("noise.coloured")
 SMALL_SHARE, LARGE_SHARE, CONTRAST = _CONSTANTS.numbers("small_share", "large_share", "contrast")
 STEEPEST, LOOKED_AT_CLIPPED = _CONSTANTS.numbers("steepest", "looked_at_clipped")
@@ -43,11 +42,8 @@ _GROUPS = np.digitize(_FREQUENCY, _EDGES)
 _SIZES = np.bincount(_GROUPS.reshape(-1)).astype(np.float64)
 
 
-_DCT = dct_matrix(SIDE)
-
-
 def noise_spectrum(
-    pixels: Array, known: Flags | None, least: float, uneven: float = MOST_UNEVEN, grey: GreyPlane | None = None
+    pixels: Array, known: Flags | None, least: float, uneven: float = MOST_UNEVEN, limit: float | None = None
 ) -> NoiseSpectrum | None:
     """The spectrum of the noise of pixels [H, W, 1 or 3] in [0, 1]; None if it is not distinguishable from white noise, or not
     measurable.
@@ -58,7 +54,7 @@ def noise_spectrum(
     least   standard deviation that the noise has at any frequency: that of rounding
     uneven  how many times the colour of the flattest blocks others may have; more behind JPEG, which sets weak
             coefficients to zero in some of them
-    grey    the pixels without colour, if others need them too
+    limit   what white noise of the mean of the channels has at most, if it is known
     """
     rings = None if pixels.shape[2] == 1 or min(pixels.shape[:2]) < SIDE else _rings(pixels, known)
     if rings is None:
@@ -67,8 +63,8 @@ def noise_spectrum(
     powers = _lasting(blocks, usable)
     weaker = powers[1:].min(0)
     if (powers[0] > GREY_OVER_COLOUR * weaker).any():
-        limit = (grey or GreyPlane(pixels, known)).limit * np.sqrt(3)
-        powers[0] = np.minimum(powers[0], np.maximum(limit**2, GREY_OVER_COLOUR * weaker))
+        limit = white_limit(pixels.mean(2, keepdims=True), known) if limit is None else limit
+        powers[0] = np.minimum(powers[0], np.maximum(3 * limit**2, GREY_OVER_COLOUR * weaker))
     powers[1:] = np.minimum(powers[1:], COLOUR_OVER_COLOUR * weaker)
     sizes = _SIZES / SIDE**2
     powers = np.maximum(powers, max(least**2, FAINTEST_FREQUENCY**2 * float((powers @ sizes).mean())))
@@ -84,15 +80,11 @@ def _rings(pixels: Array, known: Flags | None) -> tuple[Array, Flags] | None:
     """Power [3, R, X, rings] of blocks per axis of colour and ring of frequencies, and which [R, X] to look at; None where
     those are too few.
     """
-    windows = sliding_window_view(pixels, (SIDE, SIDE), axis=(0, 1))[::STEP, ::STEP]
-    usable = find_unsaturated(windows, LOOKED_AT_CLIPPED)  # clipped noise is weaker, but of the same shape
-    if known is not None:
-        usable &= np.asarray(sliding_window_view(known, (SIDE, SIDE))[::STEP, ::STEP].all(axis=(2, 3)))
+    windows, usable = view_windows(pixels, known, SIDE)
+    usable &= find_unsaturated(share_clipped(windows), LOOKED_AT_CLIPPED)  # clipped noise is weaker, but of the same shape
     if usable.size < FEWEST_IN_PICTURE or int(usable.sum()) < FEWEST_BLOCKS:
         return None
-    planes = np.einsum("ac,hwc->ahw", OPPONENT, pixels)
-    turned = sliding_window_view(planes, (SIDE, SIDE), axis=(1, 2))[:, ::STEP, ::STEP]
-    power = np.einsum("ki,arxij,lj->arxkl", _DCT, turned, _DCT, optimize=True) ** 2
+    power = transform_windows(pixels, OPPONENT, SIDE) ** 2
     return np.stack([power[..., ring == _GROUPS].mean(-1) for ring in range(_GROUPS.max() + 1)], axis=-1), usable
 
 
@@ -101,7 +93,7 @@ def _lasting(rings: Array, usable: Flags) -> Array:
     found = []
     for axis in rings:
         energy = axis[..., 1:] @ _SIZES[1:]
-        small, large = (axis[choose_flattest(energy, usable, share)].mean(0) for share in (SMALL_SHARE, LARGE_SHARE))
+        small, large = (axis[choose_flattest(energy, usable, usable, share)].mean(0) for share in (SMALL_SHARE, LARGE_SHARE))
         lasting = np.maximum(CONTRAST * small - large, 0) / (CONTRAST - 1)
         for ring in (2, 1):
             lasting[ring] = min(lasting[ring], STEEPEST * lasting[ring + 1])

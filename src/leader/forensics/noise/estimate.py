@@ -1,8 +1,7 @@
 """The noise of a real picture: white noise, its change by JPEG, the error of JPEG, rounding.
 
 One number is estimated: the standard deviation that a data term should assume for each of R, G and B. It is the largest of
-  white        the white noise that was there before the picture was compressed, judged by its luma: white noise of s in R, G
-               and B is one of 0.669 s in luma, which keeps it where chroma is averaged over 2 x 2 pixels
+  white        the white noise that was there before the picture was compressed
   compression  the root mean square error of the last compression, from its steps and what is left of the coefficients
   rounding     that of 8 or 16 bits
 Noise that grows with brightness (`shot_noise`, behind JPEG `noise_curve`), is not white (`coloured_noise`) or is the same in
@@ -23,21 +22,14 @@ from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.block_grid import find_history, matches_history
 from leader.forensics.jpeg.blocks import LUMA_GAIN, Array, Flags, compute_chroma, compute_luma, finest_detail
 from leader.forensics.jpeg.compression_spectrum import compression_spectrum
-from leader.forensics.jpeg.noise_curve import find_shot_behind
-from leader.forensics.jpeg.noise_planes import read_chroma, read_luma
-from leader.forensics.jpeg.quantised_noise import (
-    FEWEST_FLAT_BLOCKS,
-    choose_flat_blocks,
-    compression_error,
-    noise_before,
-    step_error,
-)
+from leader.forensics.jpeg.noise_curve import read_noise_before
+from leader.forensics.jpeg.quantised_noise import compression_error, step_error
 from leader.forensics.noise.coloured import noise_spectrum
 from leader.forensics.noise.grey import find_faintest, grey_noise
-from leader.forensics.noise.level import before_clipping, estimate_noise
+from leader.forensics.noise.level import estimate_noise
 from leader.forensics.noise.shot import ShotNoise, shot_noise
 from leader.forensics.noise.spectrum import NoiseSpectrum
-from leader.forensics.noise.texture_limit import CHANCE, GreyPlane, noise_everywhere, white_limit
+from leader.forensics.noise.texture_limit import CHANCE, noise_everywhere, white_limit
 from leader.pictures.jpeg_history import LARGEST_UNIT, JpegHistory
 
 _CONSTANTS = read_constants("noise.estimate")
@@ -97,55 +89,29 @@ class NoiseEstimate:
         )
 
 
-def measure_noise(
-    image: NDArray[np.floating],
-    known: Flags | None = None,
-    bits: int = 8,
-    history: JpegHistory | None = None,
-    amplified: bool = False,
-    jpeg: bool = True,
-) -> NoiseEstimate:
-    """The noise of image [H, W, C] in [0, 1], C = 1 or 3.
-
-    known      [H, W] marks valid pixels
-    bits       8 or 16 per sample of the file
-    history    the compression that its file records; without one, 8-bit pixels are searched
-    amplified  whether detail will be amplified: the error of compression lies where content is, so in a smooth picture
-               its mean is too small there, and that of blocks with content counts
-    jpeg       whether to search for compression at all
-    """
-    pixels, known = crop_for_noise(np.asarray(image, dtype=np.float64), known)
-    history = last_compression(pixels, history, known, search=bits == 8) if jpeg else None
-    found = noise_behind(pixels, known, bits, history)
-    return amplify_noise(found, pixels, known) if amplified else found
-
-
 def noise_behind(pixels: Array, known: Flags | None, bits: int, history: JpegHistory | None) -> NoiseEstimate:
     """The noise of pixels [H, W, 1 or 3] in [0, 1] whose compression is known; None: they never had one."""
     least = rounding(bits)
     if history is None:
         shot = shot_noise(pixels, known, least)
         if shot is not None:  # what dark places have would pass for all there is
-            return NoiseEstimate(_level_of(shot, pixels, known), 0.0, least, None, None, shot)
-        white, grey = _white_of_pixels(pixels, known), GreyPlane(pixels, known)
-        spectrum = noise_spectrum(pixels, known, least, grey=grey)
-        if spectrum is None:
-            spectrum = _grey(pixels, known, _level_of_grey(grey, find_faintest(white, least)), white, least)
+            return NoiseEstimate(shot.level(pixels if known is None else pixels[known]), 0.0, least, None, None, shot)
+        white, grey = _white_of_pixels(pixels, known), pixels.mean(2, keepdims=True)
+        limit = white_limit(grey, known) if pixels.shape[2] == 3 else 0.0
+        spectrum = noise_spectrum(pixels, known, least, limit=limit)
+        if spectrum is None and limit >= find_faintest(white, least):
+            spectrum = _grey(pixels, known, _level_of_grey(grey, known, limit), white, least)
         return NoiseEstimate(white, 0.0, least, None, spectrum)
     compression = compression_error(pixels, history, known)
-    behind, of_luma = _white(pixels, known, history)
-    white = _white_of_pixels(pixels, known) if behind is None else behind
-    shot = find_shot_behind(pixels, history, known, max(least, compression))
-    grown = _level_of(shot, pixels, known)
-    if shot is not None and grown > white:  # the flattest blocks are dark, or the noise is white and was clipped at black
-        return NoiseEstimate(grown, compression, least, history, None, shot)
+    before = read_noise_before(pixels, history, known, max(least, compression))
+    if before is None:
+        return NoiseEstimate(_white_of_pixels(pixels, known), compression, least, history)
+    if before.shot is not None:
+        return NoiseEstimate(before.level, compression, least, history, None, before.shot)
     # around holes, defects smeared by compression look the same
-    blotches = _blotches(pixels, white, compression) if known is None else None
-    return NoiseEstimate(white, compression, least, history, blotches or _grey(pixels, known, of_luma, white, compression))
-
-
-def _level_of(shot: ShotNoise | None, pixels: Array, known: Flags | None) -> float:
-    return 0.0 if shot is None else shot.level(pixels if known is None else pixels[known])
+    spectrum = _blotches(pixels, before.level, compression) if known is None else None
+    spectrum = spectrum or _grey(pixels, known, before.of_luma, before.level, compression)
+    return NoiseEstimate(before.level, compression, least, history, spectrum)
 
 
 def amplify_noise(found: NoiseEstimate, pixels: Array, known: Flags | None) -> NoiseEstimate:
@@ -218,34 +184,15 @@ def _chroma_was_enlarged(pixels: Array) -> bool:
     return fine < ENLARGED_CHROMA * coarse
 
 
-def _white(pixels: Array, known: Flags | None, history: JpegHistory) -> tuple[float | None, float]:
-    """White noise before the compression by luma, at most what chroma, where texture is weak, leaves room for (None where too
-    few blocks are known); and what luma alone says of noise that is the same in all colours (0: nothing).
-    """
-    luma = read_luma(pixels, history, known)
-    if int(luma.blocks.known.sum()) < FEWEST_FLAT_BLOCKS:
-        return None, 0.0
-    flat = choose_flat_blocks(luma.blocks, luma.blocks.known)
-    level = noise_before(luma.blocks.coefficients[flat], luma.steps) / luma.unit
-    limits = [plane.limit(level) for plane in read_chroma(pixels, history, known)]
-    means, shares = luma.means[flat].reshape(-1), np.tile(luma.shares, int(flat.sum()))
-    of_luma = before_clipping(LUMA_GAIN * level, means, shares) if limits else 0.0
-    return before_clipping(min([level, *limits]), means, shares), of_luma
-
-
 def _grey(pixels: Array, known: Flags | None, level: float, white: float, least: float) -> NoiseSpectrum | None:
     """Noise of this level that is the same in all colours, if that is what it is."""
     seen = pixels if known is None else pixels[known]
     return grey_noise(level, white, least, float(((seen <= 0) | (seen >= 1)).mean()))
 
 
-def _level_of_grey(grey: GreyPlane, faintest: float) -> float:
-    """White noise of the mean of three channels, judged as that of a picture without colour; 0 where it cannot be measured, or
-    is weaker than `faintest`.
-    """
-    if grey.channels == 1 or grey.limit < faintest:
-        return 0.0
+def _level_of_grey(plane: Array, known: Flags | None, limit: float) -> float:
+    """White noise of the mean [H, W, 1] of three channels, judged as that of a picture without colour; 0 if not measurable."""
     try:
-        return _without_texture(grey.plane, grey.known, grey.limit)
+        return _without_texture(plane, known, limit)
     except LeaderError:  # patches without colour have to be larger
         return 0.0

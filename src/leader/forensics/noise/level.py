@@ -15,22 +15,21 @@ off by 12 % in colour and 27 % in grey.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from leader.errors import LeaderError
 from leader.forensics.constants import read_constants
+from leader.forensics.noise.clipping import before_clipping
+from leader.forensics.noise.windows import find_unsaturated, share_clipped
 
 Array = NDArray[np.float64]
 
 _CONSTANTS = read_constants("noise.level")
 MOST_PATCHES = _CONSTANTS.count("most_patches")
-SATURATED = _CONSTANTS.number("saturated")
 ONE_PATCH_IN, FLAT_ROUNDS = _CONSTANTS.counts("one_patch_in", "flat_rounds")
 
 
@@ -38,17 +37,17 @@ ONE_PATCH_IN, FLAT_ROUNDS = _CONSTANTS.counts("one_patch_in", "flat_rounds")
 class _Choice:
     """How patches are taken.
 
-    side       of the patches in pixels
-    tolerance  standard deviations of gradient energy beyond its mean that still count as flat
-    overlap    how many overlapping patches count as one independent draw
+    side     of the patches in pixels
+    overlap  how many overlapping patches count as one independent draw
     """
 
     side: int
-    tolerance: float
     overlap: float
 
 
-COLOUR, GREY = _Choice(5, 3.0, 2.0), _Choice(7, 3.0, 0.5)
+COLOUR, GREY = _Choice(5, 2.0), _Choice(7, 0.5)
+TOLERANCE = 3.0
+"""Standard deviations of gradient energy beyond its mean that still count as flat."""
 
 
 def estimate_noise(image: NDArray[np.floating], known: NDArray[np.bool_] | None = None) -> float:
@@ -64,7 +63,7 @@ def estimate_noise(image: NDArray[np.floating], known: NDArray[np.bool_] | None 
     surroundings = _surrounding_energy(pixels, choice.side, where)
     clipped = bool(pixels.min() >= 0 and pixels.max() <= 1)
     if clipped:
-        usable = find_unsaturated(patches)
+        usable = find_unsaturated(share_clipped(patches))
         patches, surroundings = patches[usable], surroundings[usable]
     level, flat = _flat_level(patches.reshape(len(patches), -1), surroundings, choice, pixels.shape[2])
     return before_clipping(level, flat.reshape(-1, choice.side**2).mean(1)) if clipped else level
@@ -89,17 +88,6 @@ def _places(shape: tuple[int, ...], known: NDArray[np.bool_] | None, side: int) 
     if len(chosen) > MOST_PATCHES:
         chosen = chosen[np.linspace(0, len(chosen) - 1, MOST_PATCHES).astype(int)]
     return chosen // across, chosen % across
-
-
-def find_unsaturated(patches: NDArray[np.float64], least: float = 0.1, instead: float = 0.5) -> NDArray[np.bool_]:
-    """Which patches [..., C, n, n] have few pixels at black or white; if fewer than `least` of them do, the best `instead`.
-
-    Choosing fewer than half would select patches that happen to have little noise: the best tenth reads 7 % too little at
-    75 / 255, the better half 2 %.
-    """
-    share = ((patches <= 0) | (patches >= 1)).mean(axis=(-2, -1)).max(axis=-1)
-    few = float(np.quantile(share, least)) > SATURATED
-    return np.asarray(share <= (float(np.quantile(share, instead)) if few else SATURATED))
 
 
 def _surrounding_energy(pixels: Array, side: int, where: tuple[NDArray[np.intp], NDArray[np.intp]]) -> Array:
@@ -138,7 +126,7 @@ def _flat_level(rows: Array, surroundings: Array, choice: _Choice, channels: int
     level, flat = _bulk_level(rows, choice.overlap), rows
     enough = max(8 * rows.shape[1], len(rows) // ONE_PATCH_IN)
     for _ in range(FLAT_ROUNDS):
-        keep = surroundings < level**2 * (mean + choice.tolerance * spread / 2)  # the mean of four
+        keep = surroundings < level**2 * (mean + TOLERANCE * spread / 2)  # the mean of four
         if keep.sum() < enough:
             break
         before, flat = level, rows[keep]
@@ -171,75 +159,3 @@ def _bulk_level(rows: Array, overlap: float) -> float:
         if np.median(rest) >= rest.mean() * (1 - skew):
             return math.sqrt(float(rest.mean()))
     return math.sqrt(float(values[-1]))
-
-
-def before_clipping(level: float, brightness: Array, shares: Array | None = None) -> float:
-    """The noise level that, clipped to [0, 1] at these mean brightnesses, leaves `level`; `shares` weigh them."""
-    if level == 0:
-        return 0.0
-    counts, edges = np.histogram(brightness, bins=50, range=(0, 1), weights=shares)
-    if not counts.any():
-        return level  # nothing in range that could have been clipped
-    weights, centres = counts / counts.sum(), (edges[1:] + edges[:-1]) / 2
-    weights, centres = weights[counts > 0], centres[counts > 0]
-    return _find_zero(lambda sigma: float(weights @ _clipped_variance(centres, sigma)) / level**2 - 1, level, 3 * level)
-
-
-def _find_zero(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where an increasing function is zero, to 1e-9 of `low`; the nearer end where it is not zero in between.
-
-    By false position, where an end that stays twice counts half (Illinois): eight values where halving takes thirty.
-    """
-    below, above = function(low), function(high)
-    if below >= 0 or above <= 0:
-        return low if below >= 0 else high
-    ends, values, kept = [low, high], [below, above], -1
-    for _ in range(60):
-        middle = (ends[0] * values[1] - ends[1] * values[0]) / (values[1] - values[0])
-        value = function(middle)
-        side = int(value > 0)
-        if value == 0 or min(abs(middle - end) for end in ends) < 1e-9 * low:
-            return middle
-        ends[side], values[side] = middle, value
-        if kept == 1 - side:
-            values[kept] /= 2
-        kept = 1 - side
-    return (ends[0] + ends[1]) / 2
-
-
-def _clipped_variance(mean: Array, sigma: float) -> Array:
-    """Variance of a clipped normal variable whose mean after clipping is `mean`; its centre is found by iteration."""
-    centre = mean.copy()
-    for _ in range(30):
-        moved = np.clip(centre + mean - compute_clipped_moments(centre, sigma)[0], -2 * sigma, 1 + 2 * sigma)
-        if np.array_equal(moved, centre):
-            break
-        centre = moved
-    return compute_clipped_moments(centre, sigma)[1]
-
-
-def compute_clipped_moments(centre: Array, sigma: float) -> tuple[Array, Array]:
-    """Mean and variance of clip(N(centre, sigma^2), 0, 1)."""
-    low, high = -centre / sigma, (1 - centre) / sigma
-    below, above = _normal_cdf(np.stack((low, -high)))
-    inside = 1 - below - above
-    density_low, density_high = _normal_density(low), _normal_density(high)
-    mean = centre * inside + sigma * (density_low - density_high) + above
-    square = (
-        (centre**2 + sigma**2) * inside
-        + 2 * sigma * centre * (density_low - density_high)
-        + sigma**2 * (low * density_low - high * density_high)
-        + above
-    )
-    return mean, square - mean**2
-
-
-def _normal_cdf(x: Array) -> Array:
-    """The normal distribution, exact far below its centre too."""
-    shares: Array = torch.erfc(torch.from_numpy(x / -math.sqrt(2))).numpy() / 2
-    return shares
-
-
-def _normal_density(x: Array) -> Array:
-    density: Array = np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
-    return density

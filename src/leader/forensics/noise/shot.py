@@ -20,20 +20,20 @@ from numpy.typing import NDArray
 
 from leader.errors import LeaderError
 from leader.forensics.constants import read_constants
-from leader.forensics.jpeg.blocks import DCT, Array, Flags
-from leader.forensics.noise.level import compute_clipped_moments
-from leader.forensics.noise.texture_limit import CHANCE, FINEST, STEP, STRUCTURE, choose_flattest
+from leader.forensics.jpeg.blocks import Array, Flags
+from leader.forensics.jpeg.quantised_noise import choose_flattest
+from leader.forensics.noise.clipping import share_left, unclip_mean
+from leader.forensics.noise.texture_limit import CHANCE, FINEST, STRUCTURE
+from leader.forensics.noise.windows import share_clipped, transform_windows, view_windows
 from leader.transforms import BLOCK, OPPONENT
 
 _CONSTANTS = read_constants("noise.shot")
 FITTED_SHARE = _CONSTANTS.number("fitted_share")
 FEWEST_FITTED, SHARES = _CONSTANTS.counts("fewest_fitted", "shares")
 OVERLAP, CLEAR_SLOPE, GROWING = _CONSTANTS.numbers("overlap", "clear_slope", "growing")
-SMALLEST_GAIN, DARKEST, CLIPPED, SMOOTHING = _CONSTANTS.numbers("smallest_gain", "darkest", "clipped", "smoothing")
+SMALLEST_GAIN, DARKEST, SMOOTHING = _CONSTANTS.numbers("smallest_gain", "darkest", "smoothing")
 MOST_LOST = _CONSTANTS.number("most_lost")
 LINE_ROUNDS = _CONSTANTS.count("line_rounds")
-CENTRES = np.linspace(-1, 2, 3001)
-"""Brightnesses before clipping that are looked up."""
 
 
 @dataclass(frozen=True)
@@ -95,17 +95,15 @@ def shot_noise(pixels: Array, known: Flags | None, least: float) -> ShotNoise | 
     known  [H, W] marks valid pixels
     least  smallest standard deviation at any brightness: that of rounding
     """
-    windows = sliding_window_view(pixels, (BLOCK, BLOCK), axis=(0, 1))[::STEP, ::STEP]
-    usable = ((windows <= 0) | (windows >= 1)).mean(axis=(3, 4)).max(axis=2) <= MOST_LOST
-    if known is not None:
-        usable &= np.asarray(sliding_window_view(known, (BLOCK, BLOCK))[::STEP, ::STEP].all(axis=(2, 3)))
+    windows, usable = view_windows(pixels, known, BLOCK)
+    usable &= share_clipped(windows) <= MOST_LOST
     if int(usable.sum()) < FEWEST_FITTED:
         return None
-    coefficients = np.einsum("ki,rxcij,lj->rxckl", DCT, windows, DCT, optimize=True)
+    coefficients = np.moveaxis(transform_windows(pixels, np.eye(pixels.shape[2]), BLOCK), 0, 2)
     mean = windows.mean((3, 4))
     # relative to the brightness, otherwise dark blocks would always be the flattest
     energy = (coefficients[..., STRUCTURE] ** 2).sum((2, 3)) / (mean.mean(2) + 0.05)
-    chosen = [choose_flattest(energy, usable, FITTED_SHARE)]
+    chosen = [choose_flattest(energy, usable, usable, FITTED_SHARE)]
     if pixels.shape[2] == 3:
         # the flattest of all may be a sky of one brightness; without colour, textures would pass for noise
         chosen.append(_flattest_of_every_brightness(energy, usable, mean.mean(2)))
@@ -117,7 +115,7 @@ def _flattest_of_every_brightness(energy: Array, usable: Flags, brightness: Arra
     """The flattest of the usable blocks [R, X] in each of some equal shares by brightness."""
     edges = np.quantile(brightness[usable], np.linspace(0, 1, SHARES + 1))
     parts = [usable & (brightness >= low) & (brightness <= high) for low, high in pairwise(edges)]
-    return np.asarray(np.logical_or.reduce([choose_flattest(energy, part, FITTED_SHARE) for part in parts]))
+    return np.asarray(np.logical_or.reduce([choose_flattest(energy, part, part, FITTED_SHARE) for part in parts]))
 
 
 def _fit(coefficients: Array, mean: Array, least: float) -> ShotNoise | None:
@@ -136,17 +134,9 @@ def _share_of_weakest_colour(found: ShotNoise, coefficients: Array, mean: Array)
     """
     turned = np.einsum("ac,nckl->nakl", OPPONENT, coefficients)
     has = (turned[..., FINEST] ** 2).mean((0, 2))
-    brightness, left = _before_clipping(np.array([found.floor, found.gain]), mean, found.least)
-    said = (left * found.std(brightness) ** 2).mean(0) @ (OPPONENT**2).T
+    std = found.std(unclip_mean(mean, found.std(mean)))
+    said = (share_left(mean, std) * std**2).mean(0) @ (OPPONENT**2).T
     return min(1.0, CHANCE**2 * float((has / said).min()))
-
-
-def _before_clipping(line: Array, mean: Array, least: float) -> tuple[Array, Array]:
-    """Brightness that was clipped to these means [...], and the share of its variance that was left; line: floor, gain."""
-    std = np.sqrt(np.maximum(line[0] + line[1] * CENTRES.clip(0, 1), least**2))
-    clipped, variance = compute_clipped_moments(CENTRES, std)
-    clipped, first = np.unique(clipped, return_index=True)  # far beyond the limits all are alike
-    return np.interp(mean, clipped, CENTRES[first]), np.interp(mean, clipped, (variance / std**2)[first])
 
 
 def _line(mean: Array, variance: Array, least: float) -> ShotNoise | None:
@@ -154,9 +144,10 @@ def _line(mean: Array, variance: Array, least: float) -> ShotNoise | None:
     spread = math.sqrt(2 / int(FINEST.sum()))
     line, covariance = np.array([max(float(np.median(variance)), least**2), 0.0]), np.eye(2)
     keep = np.ones(len(variance), bool)
-    weights = np.full(len(variance), 1 / line[0])
+    weights, brightness = np.full(len(variance), 1 / line[0]), mean
     for _ in range(LINE_ROUNDS):
-        brightness, left = _before_clipping(line, mean, least)
+        std = np.sqrt(np.maximum(line[0] + line[1] * brightness.clip(0, 1), least**2))
+        brightness, left = unclip_mean(mean, std), share_left(mean, std)
         whole = left >= MOST_LOST
         unclipped = variance / np.maximum(left, MOST_LOST)
         design = np.stack([np.ones_like(brightness), brightness], axis=1)

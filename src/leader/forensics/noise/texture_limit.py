@@ -10,20 +10,16 @@ to a quarter: docs/noise.md. And noise is everywhere: what a few blocks hardly h
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
-from leader.forensics.jpeg.blocks import DCT, PATH, Array, Flags, transform_blocks
-from leader.forensics.jpeg.quantised_noise import FEWEST_FLAT_BLOCKS, choose_flat_blocks, noise_before
-from leader.forensics.noise.level import before_clipping, find_unsaturated
+from leader.forensics.jpeg.blocks import Array, Flags, transform_blocks
+from leader.forensics.jpeg.quantised_noise import FEWEST_FLAT_BLOCKS, choose_flat_blocks, choose_flattest, noise_before
+from leader.forensics.noise.clipping import before_clipping
+from leader.forensics.noise.windows import find_unsaturated, share_clipped, transform_windows, view_windows
 from leader.transforms import BLOCK, OPPONENT
 
-STEP = BLOCK // 2
 FINEST = np.add.outer(np.arange(BLOCK), np.arange(BLOCK)) >= 10
 """Frequencies of a block that count as the finest."""
 STRUCTURE = np.add.outer(np.arange(BLOCK), np.arange(BLOCK)) >= 2
@@ -39,40 +35,16 @@ EMPTY = 0.5 / 255 / math.sqrt(12)
 """Half of the rounding of 8 bits: a block with less detail than that shows no photograph."""
 
 
-@dataclass(frozen=True)
-class GreyPlane:
-    """The mean of the channels of pixels [H, W, 1 or 3] in [0, 1], and how strong its white noise can be, found once."""
-
-    pixels: Array
-    known: Flags | None
-
-    @property
-    def channels(self) -> int:
-        """Of the pixels."""
-        return int(self.pixels.shape[2])
-
-    @cached_property
-    def plane(self) -> Array:
-        """[H, W, 1]."""
-        mean: Array = self.pixels.mean(2, keepdims=True)
-        return mean
-
-    @cached_property
-    def limit(self) -> float:
-        return white_limit(self.plane, self.known)
-
-
 def white_limit(pixels: Array, known: Flags | None = None) -> float:
     """Standard deviation that white noise of pixels [H, W, 1 or 3] in [0, 1] has at most, some per cent of chance aside.
 
     known  [H, W] marks valid pixels; infinite where too few blocks are known
     """
     channels = pixels.shape[2]
-    windows, usable = _windows(pixels, known)
+    windows, usable, coefficients = _look_at(pixels, known)
     if int(usable.sum()) < FEWEST_FLAT_BLOCKS:
         return math.inf
-    coefficients = _coefficients(pixels)
-    flat = choose_flattest((coefficients[..., STRUCTURE] ** 2).sum((0, -1)), usable, SHARE[channels])
+    flat = choose_flattest((coefficients[..., STRUCTURE] ** 2).sum((0, -1)), usable, usable, SHARE[channels])
     levels = np.sqrt((coefficients[:, flat][..., FINEST] ** 2).mean((1, 2)))
     means = windows[flat].mean((2, 3))
     if channels == 3:  # each axis has lost what the channels that it is made of have lost
@@ -92,10 +64,8 @@ def noise_everywhere(pixels: Array, known: Flags | None = None) -> float:
     Blocks without any detail were drawn, or lie beyond what a camera sees, and do not count. White noise of s gives s: the mean
     of n squares of it has chi-square's quantiles, here by Wilson and Hilferty. Infinite where too few blocks are known [H, W].
     """
-    _, usable = _windows(pixels, known)
-    if int(usable.sum()) < FEWEST_FLAT_BLOCKS:
-        return math.inf
-    power = (_coefficients(pixels)[:, usable][..., FINEST] ** 2).mean(-1)
+    _, usable, coefficients = _look_at(pixels, known)
+    power = (coefficients[:, usable][..., FINEST] ** 2).mean(-1)
     power = power[:, power.sum(0) > EMPTY**2]
     if power.shape[1] < FEWEST_FLAT_BLOCKS:
         return math.inf
@@ -104,21 +74,13 @@ def noise_everywhere(pixels: Array, known: Flags | None = None) -> float:
     return math.sqrt(float(np.quantile(power, FEW_BLOCKS, axis=1).min()) / usual)
 
 
-def _windows(pixels: Array, known: Flags | None) -> tuple[NDArray[np.float64], Flags]:
-    """Overlapping blocks [R, X, C, 8, 8] of pixels [H, W, C], and which of them are known and not saturated."""
-    windows = sliding_window_view(pixels, (BLOCK, BLOCK), axis=(0, 1))[::STEP, ::STEP]
-    usable = find_unsaturated(windows)
-    if known is not None:
-        usable &= np.asarray(sliding_window_view(known, (BLOCK, BLOCK))[::STEP, ::STEP].all(axis=(2, 3)))
-    return windows, usable
-
-
-def _coefficients(pixels: Array) -> Array:
-    """The DCT [C, R, X, 8, 8] of overlapping blocks of pixels along the axes of colour; of one channel along itself."""
-    planes = np.einsum("ac,hwc->ahw", OPPONENT if pixels.shape[2] == 3 else np.eye(1), pixels)
-    windows = sliding_window_view(planes, (BLOCK, BLOCK), axis=(1, 2))[:, ::STEP, ::STEP]
-    found: Array = np.einsum("ki,arxij,lj->arxkl", DCT, windows, DCT, optimize=PATH)
-    return found
+def _look_at(pixels: Array, known: Flags | None) -> tuple[Array, Flags, Array]:
+    """Overlapping blocks [R, X, C, 8, 8] of pixels, which of them are known and not saturated, and their DCT [C, R, X, 8, 8]
+    along the axes of colour.
+    """
+    windows, whole = view_windows(pixels, known, BLOCK)
+    axes = OPPONENT if pixels.shape[2] == 3 else np.eye(1)
+    return windows, whole & find_unsaturated(share_clipped(windows)), transform_windows(pixels, axes, BLOCK)
 
 
 def _beside_content(plane: Array, usable: Flags) -> float:
@@ -127,19 +89,3 @@ def _beside_content(plane: Array, usable: Flags) -> float:
     rows, columns = blocks.known.shape
     flat = choose_flat_blocks(blocks, usable[::2, ::2][:rows, :columns])
     return noise_before(blocks.coefficients[flat], np.ones((BLOCK, BLOCK))) / 255 if flat.any() else math.inf
-
-
-def choose_flattest(energy: Array, usable: Flags, share: float) -> Flags:
-    """The usable windows [R, X] whose neighbours, two steps away, have the least energy.
-
-    Judged by its neighbours, a window is not chosen for having drawn little noise.
-    """
-    weight = np.pad(usable.astype(np.float64), 2)
-    padded = np.pad(np.where(usable, energy, 0.0), 2)
-    total, count = (plane[:-4, 2:-2] + plane[4:, 2:-2] + plane[2:-2, :-4] + plane[2:-2, 4:] for plane in (padded, weight))
-    surrounded = usable & (count > 0)
-    if not surrounded.any():
-        return usable
-    around = np.where(surrounded, total / np.maximum(count, 1), np.inf)
-    chosen: Flags = around <= np.quantile(around[surrounded], max(share, min(1.0, FEWEST_FLAT_BLOCKS / int(surrounded.sum()))))
-    return chosen & surrounded
