@@ -15,8 +15,6 @@ pictures are drawn by the model itself, which flatters it: they show what a meth
 model nor its pictures are kept here; the records are.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import sys

@@ -9,8 +9,6 @@ where it takes less than 3 seconds: from 2 seconds on it should have been. Other
 within a run: the load (of the last minute) is recorded beside. Silence is the longest time without a line while it runs.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

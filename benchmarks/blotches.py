@@ -8,8 +8,6 @@ found stands how uneven the blocks of the found ones are, and of those that woul
 (`leader.forensics.noise.coloured.UNEVEN`).
 """
 
-from __future__ import annotations
-
 import argparse
 from collections import defaultdict
 from pathlib import Path

@@ -11,8 +11,6 @@ to be enlarged is not searched for a blur, and does not count. Records, in bench
 candidates, so that a new map needs no new search.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from functools import partial

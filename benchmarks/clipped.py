@@ -7,8 +7,6 @@ Central crops of 192 pixels, white noise, rounded to 8 bits, through `leader.res
 estimates the level of files. Rivals get the same files, BM3D also the level. The environment is that of benchmarks/peers.py.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from statistics import mean

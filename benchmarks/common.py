@@ -1,7 +1,5 @@
 """What benchmarks share: crops of photographs, pictures as files give them back, scores, records as JSON lines, tables."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

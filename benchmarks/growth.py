@@ -7,8 +7,6 @@ Processor seconds on one thread, with reading, examination, map and verdict, wit
 over pixels from one line to the next: 1 is proportional. Memory is the process's largest above what it had after the imports.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from contextlib import closing

@@ -10,8 +10,6 @@ Crops of 192 x 192 pixels from the middle of photographs at half size, kept in 8
 pixels around it. The noise level is not given. OpenCV and scikit-image need not be installed: their columns are then left out.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial

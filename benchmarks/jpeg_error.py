@@ -9,8 +9,6 @@ mean squared error at a frequency over step^2 / 12, by the rarity of coefficient
 that of rounding the coefficients that were not rounded to zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path

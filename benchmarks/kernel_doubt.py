@@ -7,8 +7,6 @@ restored with kernels that are right, 25 and 50 % too wide and 25 % too narrow, 
 PSNR in dB over the whole crop; "nothing" is the blurred picture.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -7,8 +7,6 @@ width. "found" is the median width that is found, over the true one, where the g
 the median log-evidence of another width.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Annotated

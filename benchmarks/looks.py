@@ -12,8 +12,6 @@ qualities and photographs. "No task" counts the files that `leader restore` with
 then makes the same run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path

@@ -3,8 +3,6 @@
 Each kind varies its strength from photograph to photograph, by a seed that is the photograph's name and the kind's.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from pathlib import Path

@@ -10,8 +10,6 @@ difference in [0, 1] units. Beside the package's own integers, int8 is ONNX Runt
 with ranges from the timed picture itself, which flatters it.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from importlib.util import find_spec

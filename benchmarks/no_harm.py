@@ -8,8 +8,6 @@ are not there, to be noisy without grain, enlarged by another factor or without 
 saved as pixels. A sentence with "may" is no call. A picture that is left as it is gains and loses nothing.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import partial
 from pathlib import Path

@@ -11,8 +11,6 @@ LEADer's column is its whole run over the host's in turn, SATP's budget 0, so th
 no Sigma, so that its calls leave out the head.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from statistics import median

@@ -7,8 +7,6 @@
 which they were chosen are those of benchmarks/tuning.py.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterable, Iterator

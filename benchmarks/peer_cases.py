@@ -3,8 +3,6 @@
 Everything is made by Pillow, SciPy and NumPy and ends in 8 bits, as files do; none of it by our operators.
 """
 
-from __future__ import annotations
-
 import io
 from dataclasses import dataclass
 

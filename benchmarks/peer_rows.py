@@ -4,8 +4,6 @@ A row is called in a process of its own, with one thread. What a program cannot 
 The same network: `Embedded` hands the prior of this package to deepinv as one of its denoisers.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

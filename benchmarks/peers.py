@@ -9,8 +9,6 @@ Central crops of 256 px of photographs at half size. Programs take turns at ever
 all of them; seconds are processor seconds on one thread, without loading; memory is the process's largest, libraries and all.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import subprocess

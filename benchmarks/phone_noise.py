@@ -8,8 +8,6 @@ true root mean square of the noise; with --restore PSNR of the file, of `leader.
 there is not.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import product
 from pathlib import Path

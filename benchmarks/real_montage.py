@@ -6,8 +6,6 @@ Row n, from 0, is made of number 3 n + 1, from 0 and in turn, of the first sixte
 what was given, of what was restored and of the best simple tool are printed.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

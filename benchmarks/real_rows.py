@@ -3,8 +3,6 @@
 Everything here is made by Pillow, SciPy and NumPy, none of it by our operators.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a user would do without leader: doing nothing, and the simple tools of scikit-image, of which a row gets the best."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageFilter

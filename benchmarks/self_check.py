@@ -10,8 +10,6 @@ photographs of the folders calib and test, on which no limit was ever set, are t
 `judge` takes, so limits can be tried without running anything again (benchmarks/self_check_fit.py).
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@
 The part `third`, the test, is not looked at.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

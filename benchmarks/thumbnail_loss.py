@@ -11,8 +11,6 @@ small; every other one is kept as JPEG 75. With 25 photographs these are 500 thu
 without the self-check, so that both ways take the same path.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator

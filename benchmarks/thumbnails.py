@@ -12,8 +12,6 @@ log-likelihood and how it changes with a temperature; 1 means that the probabili
 neighbour is claimed, rightly and wrongly, by the probability asked for. What a wrong guess costs: benchmarks/thumbnail_loss.py.
 """
 
-from __future__ import annotations
-
 import io
 import math
 from collections.abc import Iterator

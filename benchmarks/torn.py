@@ -7,8 +7,6 @@ a lost edge or a hole, beneath which lies white paper, off-white paper, a dark o
 plain and as a JPEG of quality 85. A tear counts as found where four fifths of its pixels are.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import Annotated

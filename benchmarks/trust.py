@@ -7,8 +7,6 @@ DIR holds the runs of benchmarks/trust_runs.py. Known pixels are left out. Inter
 records (benchmarks/records/trust.jsonl) hold one line a run, with the numbers of its maps, so that tables need no run.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Iterable, Sequence

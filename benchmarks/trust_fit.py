@@ -12,8 +12,6 @@ DIR holds the runs of benchmarks/trust_runs.py. On val, half of the photographs 
 other half is judged, then the other way round: what is chosen there never meets calib or test.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Sequence

@@ -10,8 +10,6 @@ DiffPIR by name; `many` makes eight runs of each of some problems of `paths`, wi
 `--task` leaves out all others.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from dataclasses import replace

@@ -8,8 +8,6 @@ network expects nothing of it (`leader.restoration.worth`), a picture is left as
 `--textures` the level that is found is given.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

@@ -7,8 +7,6 @@ draft quality, and looks at the page four times a second until `jobs` pictures h
 answer took longer than a second, or the memory did not come back to within a tenth of its level.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import json

@@ -3,8 +3,6 @@
 python experiments/figure2.py docs/results/figure2.png
 """
 
-from __future__ import annotations
-
 import sys
 from itertools import pairwise
 from pathlib import Path

@@ -12,8 +12,6 @@ The last tables are of correlated pixels and four cameras, each method by itself
     python experiments/posterior_distance.py
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

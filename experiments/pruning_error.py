@@ -7,8 +7,6 @@ the floor that the grid leaves at B = 0, the constant of the paper's bound, the 
 many of the visited steps are longer than the rule without its max{1, .} allows, here and in the records of Figure 7.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

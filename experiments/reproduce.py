@@ -8,8 +8,6 @@ What the paper leaves open is calibrated once for a prior, on held-out pictures,
 the strength lambda of UCPM's image prior for each task.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence

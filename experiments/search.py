@@ -9,8 +9,6 @@ the host's calls, or as many as trial 0 does. Every run is a record, so an inter
 preset entries; the log has one line per trial.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import random

@@ -10,8 +10,6 @@ Runs are in float64 on closed-form priors, where processors agree closely; the f
 metrics) have a wider tolerance.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A prior that costs nothing: a white Gaussian around mid-grey, any size, grey or colour."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Errors as people read them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Names and settings: what is near is suggested, what does not fit is refused before anything runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin, get_type_hints

@@ -1,7 +1,5 @@
 """The canary runs give the numbers of the committed table, and a change of a formula is noticed and attributed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Censored measurements: what is put in place of a limit, where that ends, and who sees it."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """The examples in docstrings: every public class and function has one, and it does what it says."""
 
-from __future__ import annotations
-
 import doctest
 import inspect
 from importlib import import_module

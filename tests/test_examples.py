@@ -1,7 +1,5 @@
 """The examples, as a stranger runs them: from a folder of one's own, by module:Class; and what goes wrong on the way."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from importlib.metadata import EntryPoint

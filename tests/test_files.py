@@ -1,7 +1,5 @@
 """Files: what is refused before it is opened, and writing whole or not at all."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

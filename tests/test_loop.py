@@ -1,7 +1,5 @@
 """The loop: what it hands to methods, plug-ins, estimators and callers, and what it keeps."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

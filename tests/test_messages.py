@@ -1,7 +1,5 @@
 """Notes: one sentence for each reader, and data beside it."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import json

@@ -1,7 +1,5 @@
 """Seeds and draws: what a draw depends on, and what of it reaches a run (`oracle/test_plugged_runs` holds where it is used)."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The door of Problem: what it refuses, what it converts, and what of a measurement never enters."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable

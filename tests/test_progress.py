@@ -1,7 +1,5 @@
 """Time left, the pace of a machine, what is shown meanwhile, and durations in words."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import threading

@@ -1,7 +1,5 @@
 """The loop: same bits alone and in any batch, images that leave, counted calls, injected noise, refusals."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The schedule against published reference values, and the grids against their published lists."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import pairwise

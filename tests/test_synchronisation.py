@@ -3,8 +3,6 @@
 Counted on the CPU, with measurements that act as if they lay elsewhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace

@@ -12,8 +12,6 @@
 - files and modules that are named exist: from the root of the repository, or from src/leader (`operators/blur.py`)
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import shlex

@@ -11,8 +11,6 @@ need none. Every number with decimals below the line must be there, in as many d
 Numbers in code, links and quotes are no claims; what the paper published stands in a column whose head begins with "the paper".
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

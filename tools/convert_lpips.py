@@ -11,8 +11,6 @@ With `--calibration FOLDER` the result is compared with LPIPS values that others
 implementation's values (AlexNet).
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import pickle

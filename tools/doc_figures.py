@@ -9,8 +9,6 @@ front   PSNR against LPIPS of every method with and without LEADer, from the rec
 looks   one enlarged photograph by every quality and look
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import subprocess

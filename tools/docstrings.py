@@ -4,8 +4,6 @@ Docstrings are written for `help()`: fields in columns, examples as they are typ
 become code, so that a browser shows them as they are meant.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -9,8 +9,6 @@ damaged, saved as an ordinary file of 8 bits, and restored with nothing said but
 A strip shows the damaged picture, the restored one and the trust map. Strips and records lie in docs/gallery/.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

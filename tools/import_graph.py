@@ -9,8 +9,6 @@ inside functions, which wait until they are needed, with their number. Imports f
 room imports only from rooms on higher lines: a circle has no such order and ends in an error.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import sys

@@ -4,8 +4,6 @@ python -m tools.notebooks            executes them and keeps the new outputs in 
 python -m tools.notebooks --check    executes them and changes nothing; an error in a cell fails
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -9,8 +9,6 @@
   gives the same bytes
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import os

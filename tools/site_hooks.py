@@ -4,8 +4,6 @@ MkDocs calls `on_files` (mkdocs.yml, hooks). Notebooks are shown with the output
 of Python is what the public lists (`__all__`) name, that of the command line what the program itself says.
 """
 
-from __future__ import annotations
-
 import base64
 import inspect
 import json

@@ -5,8 +5,6 @@
 ADDRESS is that of a running `leader web`.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 from pathlib import Path

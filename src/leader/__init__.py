@@ -1,7 +1,5 @@
 """Restore a degraded image with a diffusion prior, and know, pixel by pixel, how far to trust the answer."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

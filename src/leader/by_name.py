@@ -4,8 +4,6 @@ A name refers to a part of this package, to an entry point that an installed pac
 `module:Class`, to a class in a file of your own.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import inspect

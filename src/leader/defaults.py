@@ -1,7 +1,5 @@
 """The defaults of a restoration. Light: the command line shows these in --help."""
 
-from __future__ import annotations
-
 QUALITY = "standard"
 LOOK = "natural"
 METHOD = None

@@ -1,7 +1,5 @@
 """The errors a user can cause: one sentence each, saying what was found, what was expected and what to do."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Files: checked before they are opened, written whole or not at all."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

@@ -5,8 +5,6 @@ address, on the CPU. So an image sees the same noise alone and in any batch, on 
 sees at each visited time the noise the full run saw there: paired comparisons have common random numbers.
 """
 
-from __future__ import annotations
-
 import hashlib
 import operator
 import re

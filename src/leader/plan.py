@@ -1,7 +1,5 @@
 """Plan: a run with every choice made. The caller's settings come first, then the presets, then the defaults."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass

@@ -1,7 +1,5 @@
 """Tables in files, TOML or JSON: one may be huge, endlessly nested or in another encoding; each error is one sentence."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The transforms that several rooms share, as NumPy tables in float64: blocks of JPEG, the DCT, colours."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a run is said to cost, against what it counts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

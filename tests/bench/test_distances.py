@@ -1,7 +1,5 @@
 """The table of distances: sets, parts and averages, with features that are simply pixels."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

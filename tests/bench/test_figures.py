@@ -1,7 +1,5 @@
 """Figures by what they draw: every panel against numbers computed another way."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Keys of records: what was asked and the revisions of what took part determine them, and nothing else does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

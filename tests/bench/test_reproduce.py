@@ -1,7 +1,5 @@
 """The paper at full size, tried with a small network and few steps: pictures, calibration, rows, tables."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

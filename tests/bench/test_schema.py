@@ -1,7 +1,5 @@
 """Experiment and record files that are wrong in any way end in one sentence."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A run that is killed outright five times ends with the bytes of one that was left alone."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

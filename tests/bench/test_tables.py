@@ -1,7 +1,5 @@
 """Every number that a table prints, against one computed another way."""
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools

@@ -1,7 +1,5 @@
 """What the trust map is worth, in records: the numbers, what they are keyed by, and what has no map."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

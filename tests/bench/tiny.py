@@ -1,7 +1,5 @@
 """A tiny experiment on the closed-form prior, shared by the tests of the harness."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Benchmarks: degradations are what they say, calls and what the user is left with are counted right, records are kept."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A folder of pictures, good and bad, and a prior that costs nothing behind the name `embedded`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

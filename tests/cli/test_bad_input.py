@@ -1,7 +1,5 @@
 """Wrong input ends in one sentence, exit 1 or 2, and no file; no output takes the place of something else unasked."""
 
-from __future__ import annotations
-
 import os
 from contextlib import nullcontext
 from pathlib import Path

@@ -1,7 +1,5 @@
 """leader degrade and leader demo: every option is seen in what they write."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

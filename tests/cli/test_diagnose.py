@@ -1,7 +1,5 @@
 """leader diagnose, and leader restore without a task, at the command line."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How commands end when something goes wrong around them: full disks, closed pipes, interruption, bugs."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

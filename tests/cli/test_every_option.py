@@ -1,7 +1,5 @@
 """Every option of every command reaches what it is for, with a value that is not the default."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

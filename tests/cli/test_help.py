@@ -1,7 +1,5 @@
 """leader --help, leader help TOPIC, completion, what they load; leader methods | tasks | plugins | priors | estimators."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shlex

@@ -1,7 +1,5 @@
 """leader restore: every option is seen in what is written, printed or kept."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is said before and during a long run, and the question beyond ten minutes, which --yes answers."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What `leader train` and `leader fit-variance` say."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The model card's calibration table: the shipped weights still have the numbers that were measured for it."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The embedded prior on photographs that come with the package: a small crop, few steps, what a user gets."""
 
-from __future__ import annotations
-
 import io
 from functools import cache
 from importlib import resources

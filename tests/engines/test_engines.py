@@ -1,7 +1,5 @@
 """Engines of this machine: every job answered, threads fixed, whose death costs what, what is kept and what ends."""
 
-from __future__ import annotations
-
 import os
 import platform
 import signal

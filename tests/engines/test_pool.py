@@ -1,7 +1,5 @@
 """What becomes of jobs whose workers start, answer, die and freeze: played by workers whose time passes by waiting."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """A real Ray cluster of three nodes on this machine, one of which is killed while it works."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

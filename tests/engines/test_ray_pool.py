@@ -1,7 +1,5 @@
 """The engine of a Ray cluster, beside a played one: what it asks for, how it joins and leaves, whose deaths it counts."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """A tree of pictures, and a prior that costs nothing behind the name `embedded`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

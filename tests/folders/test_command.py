@@ -1,7 +1,5 @@
 """leader restore FOLDER OUT_FOLDER at the command line."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

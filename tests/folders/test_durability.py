@@ -1,7 +1,5 @@
 """What is on the disk when: the order of writes, syncs and renames, and what a full disk or a meddler leaves."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A run that is killed anywhere ends in the bytes of one left in peace; and looking for what is done takes linear time."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """Folders behind an address: the same results as on a disk."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Iterator
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """The contact sheet: self-contained, complete, and safe whatever pictures are called."""
 
-from __future__ import annotations
-
 import base64
 import io
 import re

@@ -1,7 +1,5 @@
 """A folder restored: names kept, done work found again, bad files told, nothing half-written."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace

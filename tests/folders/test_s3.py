@@ -1,7 +1,5 @@
 """A real S3 server on this machine (moto), asked by workers in other processes."""
 
-from __future__ import annotations
-
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A worker with a GPU is given several pictures at a time; each has a line, a fault and a result of its own."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import fields
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Random pictures with the spectrum of photographs, defects planted in them, and what is found of these."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw

@@ -1,7 +1,5 @@
 """JPEG files made by Pillow from the bundled photographs."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

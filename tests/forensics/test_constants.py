@@ -1,7 +1,5 @@
 """Constants are data: every row says what it is and where it comes from, and is used."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from importlib import resources

@@ -1,7 +1,5 @@
 """One examination: everything is computed once, when first asked; not looked for is told from not there."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Lets deepinv be imported beside a CPU build of torch."""
 
-from __future__ import annotations
-
 import torch
 
 

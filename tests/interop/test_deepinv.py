@@ -1,7 +1,5 @@
 """deepinv both ways; skipped where it is not installed."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

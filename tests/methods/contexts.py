@@ -1,7 +1,5 @@
 """A method's context without the loop, and operators of every kind for small images."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """What holds for all methods: every operator they can serve, batches, per-image kernels and noise, plug-ins switched off."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

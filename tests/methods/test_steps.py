@@ -1,7 +1,5 @@
 """What only shows in one step of a method: grids, travel, origins, options as published, and SITCOM's inner loop in a batch."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Pictures made from formulas, the same on every machine."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 import torch

@@ -4,8 +4,6 @@ The published implementation's own values on five photographs are reproduced by 
 --calibration` (largest difference 1e-4); they are not here because their archive's licence is non-commercial.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

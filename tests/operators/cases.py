@@ -1,7 +1,5 @@
 """Operators of every kind for any shape, and the dense matrix of a small one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

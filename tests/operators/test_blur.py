@@ -1,7 +1,5 @@
 """Blur against direct sums, the papers' Gaussian deblurring against published numbers, and the blurs of large frames."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """What every operator with a spectrum promises, on shapes of all kinds, against dense algebra."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Operators without a spectrum: A^T by autograd, sums and products, and the iterative solvers, against dense algebra."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Compressed sensing against the explicit Hadamard matrix."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from scipy.linalg import hadamard

@@ -1,7 +1,5 @@
 """JPEG's operator against the dense matrix that its definition gives, built by loops over pixels."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Kernels: published values, stored motion blurs, areas and lengths computed otherwise, and what a user may bring."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pillow's kernels against Pillow itself, and against dense matrices."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

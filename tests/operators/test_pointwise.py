@@ -1,7 +1,5 @@
 """Denoising, inpainting, colourisation, masks, and the shapes operators refuse."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Products by oneDNN are those of torch, in every precision and order of the axes, and leave derivatives to torch."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

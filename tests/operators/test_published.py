@@ -1,7 +1,5 @@
 """Operators as others released them, against constructions written from the descriptions, in dense NumPy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """What operators, kernels, masks and tasks refuse, each in one sentence that names what was found."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Super-resolution against a construction written pixel by pixel, and against published numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

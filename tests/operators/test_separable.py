@@ -1,7 +1,5 @@
 """Separable operators: cuts, measured components, and products block by block."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """The registry of tasks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Operators for noise that is not white, against dense matrices in NumPy: whitened blurs, weighted pixels, coloured holes."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

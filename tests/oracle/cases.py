@@ -1,7 +1,5 @@
 """Priors with exact answers, white and correlated: on a white prior a row sum passes for a diagonal."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

@@ -3,8 +3,6 @@
 Nothing comes from the code under test but the matrix A.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias

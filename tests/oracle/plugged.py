@@ -4,8 +4,6 @@ One image at a time, as vectors [N], in a `World` whose estimates, Sigma_t and g
 plug-ins and with one Gaussian a host is an affine map of its draws, whose law is known (`law`). Hosts are in `plugged_hosts`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The hosts of `plugged` as their papers' equations, split where a plug-in may change the estimate."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

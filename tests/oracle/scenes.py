@@ -2,8 +2,6 @@
 do not keep white white, and draws of a generator that is not the package's.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The host whose data step is line 10 and whose move is line 17 is DDNM in its pla
 sigma = eta sqrt(1 - abar). Times of the paper count down from T to 0, the clean image: t is the grid's time at position T - t.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -4,8 +4,6 @@ Two images at once, each with its own noise level, mask, uncertainty and jumps; 
 that do not map white to white; draws from a generator of NumPy. In float64 the package and the equations agree to rounding.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any

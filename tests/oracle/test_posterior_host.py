@@ -8,8 +8,6 @@ x_t of p(x_t | y), a draw of N(E[x0 | x_t], Sigma) moved onto the data in the me
 DDNM's step with eta = 1 is one of p(x_u | y), however long it is. The last step answers with the mean.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from typing import Any

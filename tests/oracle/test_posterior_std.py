@@ -3,8 +3,6 @@
 With the exact covariance the posterior standard deviation is right; a referee fitted to one mask or kernel is right on another.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

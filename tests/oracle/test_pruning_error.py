@@ -5,8 +5,6 @@ holds on the probability flow of a Gaussian prior, whose exact solution is known
 terms, first-order convergence in the number of steps, and an error that falls with B on a fine grid.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """Sigma_t: closed forms, the estimators against them on white, correlated and mixture priors, and what they cost in a run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Figures, by the numbers they draw."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

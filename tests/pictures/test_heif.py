@@ -1,7 +1,5 @@
 """HEIC and AVIF files: samples as another program wrote them, turned, judged before they are decoded; damage in a sentence."""
 
-from __future__ import annotations
-
 import io
 import struct
 import sys

@@ -1,7 +1,5 @@
 """What a file says of its compression, and that it follows the pixels when they are turned."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 from pathlib import Path

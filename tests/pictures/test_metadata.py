@@ -1,7 +1,5 @@
 """EXIF: what describes the photograph survives, the place only where asked for; hostile blocks never break a run."""
 
-from __future__ import annotations
-
 import io
 import struct
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Files that other programs write and few readers know: a picture, or one sentence that says what is wrong with them."""
 
-from __future__ import annotations
-
 import io
 import os
 import stat

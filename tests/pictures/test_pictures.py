@@ -1,7 +1,5 @@
 """Picture files: every format there and back, orientation, alpha, 16 bits, profiles and wide colours; containers."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct

@@ -1,7 +1,5 @@
 """Direct denoising against the exact posterior mean of Gaussian priors."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

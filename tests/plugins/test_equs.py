@@ -1,7 +1,5 @@
 """EquS and EquS+: what they leave alone, when they act, and their lists of times."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -2,8 +2,6 @@
 clocks, batches, draws, and what is remembered between runs.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Opposed noise: standard normal at every step, nothing over a block, and an answer that depends on it less."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

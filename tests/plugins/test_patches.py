@@ -1,7 +1,5 @@
 """The picture's own patches: the likeliest one against dense algebra, and holes whose content the picture repeats."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

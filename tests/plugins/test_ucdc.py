@@ -1,7 +1,5 @@
 """UCDC in whole runs: consistent in every metric, nothing changed by a flat one, each image by itself, ablations, no head."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

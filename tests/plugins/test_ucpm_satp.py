@@ -1,7 +1,5 @@
 """UCPM's closed form and SATP's jumps against what they promise."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What quality and look stand for."""
 
-from __future__ import annotations
-
 import pytest
 
 from leader.methods import METHODS, make_method

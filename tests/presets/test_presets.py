@@ -1,7 +1,5 @@
 """Presets: which entry wins, at which noise level, who has the last word, and that every entry can be built."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

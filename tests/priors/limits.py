@@ -1,7 +1,5 @@
 """Room and time for a hostile file: one gigabyte beyond what the process has, and twenty seconds."""
 
-from __future__ import annotations
-
 import resource
 import signal
 from collections.abc import Iterator

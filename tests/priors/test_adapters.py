@@ -1,7 +1,5 @@
 """Adapters: what a network predicts becomes x0, noise and variance."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Checkpoint files: every route gives the same bits, nothing is guessed, bad files end in one sentence."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

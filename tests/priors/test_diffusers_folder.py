@@ -1,7 +1,5 @@
 """Folders and objects of diffusers: x0 equal to what its own scheduler makes of the same network."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How a prior of one's own comes in: a denoiser in a whole run, the size it is tied to, its fingerprint, its imports."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

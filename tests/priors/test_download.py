@@ -1,7 +1,5 @@
 """Downloads from a server in this process: resumed, checked, and one sentence where there is no network."""
 
-from __future__ import annotations
-
 import hashlib
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Gaussian priors and mixtures against SciPy, and what every prior refuses and answers."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checkpoints, side-cars, variance heads and pyramids made by somebody who means ill: one sentence, within 20 s and 1 GB."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Diffusers folders made by somebody who means ill: each ends in one sentence, within 20 s and 1 GB."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

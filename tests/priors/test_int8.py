@@ -1,7 +1,5 @@
 """The network in integers of eight bits: exact arithmetic, the same bits in any company, its fit, and files that do not fit."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from pathlib import Path

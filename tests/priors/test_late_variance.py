@@ -1,7 +1,5 @@
 """A head is called where its variance is read, and nowhere else; what is read is the same as ever."""
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The ledger: who pays for a call, in one thread and in several."""
 
-from __future__ import annotations
-
 import threading
 import time
 

@@ -1,7 +1,5 @@
 """Coarser numbers where uncertainty allows it: rounding, the table, the choice by time, and what it says of itself."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

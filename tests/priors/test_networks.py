@@ -1,7 +1,5 @@
 """Both architectures: published sizes, and forward passes equal to diffusers on the same weights."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

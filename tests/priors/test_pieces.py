@@ -1,7 +1,5 @@
 """Large pictures in pieces: the answer of the whole, at every noise level, for every remainder; the memory of a piece."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """The embedded prior behind the contract of all priors, and its Gaussian part against dense linear algebra."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The network of the embedded prior: where it answers, how far it looks, which sizes it takes."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Tiling and padding: agreement with the whole image, any size, bounded memory, every kind of derivative."""
 
-from __future__ import annotations
-
 import weakref
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """The variance head: what it is told, what it says, and where it ends."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

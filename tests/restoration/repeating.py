@@ -1,7 +1,5 @@
 """A run, and the same run from what its JSON holds."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Absurd arguments: one sentence each, without a hang and without taking memory for them."""
 
-from __future__ import annotations
-
 import io
 import os
 import struct

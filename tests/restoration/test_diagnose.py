@@ -1,7 +1,5 @@
 """diagnose: what is found, in words and JSON, and commands that run."""
 
-from __future__ import annotations
-
 import io
 import json
 import shlex

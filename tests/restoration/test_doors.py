@@ -1,7 +1,5 @@
 """The doors of prepare and restore: names and objects, settings, devices, memory, and how results show themselves."""
 
-from __future__ import annotations
-
 import inspect
 import io
 import json

@@ -1,7 +1,5 @@
 """The task jpeg from file to picture: what is read, what is refused, what belongs to every run of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Large pictures: the answer of a whole run from pieces; twelve megapixels in four gigabytes."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Noise of a picture: which entries it clipped, grain that is put back, and weak noise that is left where nothing is gained."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """How long a restoration will take and how far it is, by a clock that ticks with the work."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What a restored file says of itself: stable, machine readable, without names of files; and where faces may be invented."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

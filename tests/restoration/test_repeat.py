@@ -1,7 +1,5 @@
 """A run is repeated from its summary: the same bytes, whatever has become of files and presets."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

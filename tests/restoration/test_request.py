@@ -1,7 +1,5 @@
 """What a restoration is asked for: words that reach `prepare`, the same for every door; quality and look."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import fields
 from pathlib import Path

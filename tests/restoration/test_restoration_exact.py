@@ -1,7 +1,5 @@
 """Around a restoration, number by number: second levels, paths, work, borders, what degrading keeps, what a kept run says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

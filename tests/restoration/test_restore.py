@@ -1,7 +1,5 @@
 """leader.restore, leader degrade and containers, with a prior that costs nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The tasks: one entry each, the same options for restoring and degrading, one story of names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

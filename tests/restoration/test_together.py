@@ -1,7 +1,5 @@
 """Several pictures in one pass, each as it becomes alone; several runs of one, and their mean."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from pathlib import Path

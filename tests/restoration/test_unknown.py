@@ -1,7 +1,5 @@
 """What the picture is asked for itself: how it became small, where its defects are, its blur, and the doubt of a kernel."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Noise that is not white, on its way into the problem and back from a kept run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

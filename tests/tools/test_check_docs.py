@@ -1,7 +1,5 @@
 """The checks of the documentation notice what they are for, and what docs/paper-tables.md names exists."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import fields
 from pathlib import Path

@@ -4,8 +4,6 @@
 What needs a network, hours or a cluster is a `console` block, which `tools/check_docs.py` holds to commands that exist.
 """
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The fuzzer itself: the same number gives the same case, and what it must find it finds."""
 
-from __future__ import annotations
-
 import io
 import time
 from pathlib import Path

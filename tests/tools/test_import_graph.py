@@ -1,7 +1,5 @@
 """The import graph: what counts as an import, and that circles are found."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Random bugs in a package of a few lines: which are made, which are noticed, and what is remembered."""
 
-from __future__ import annotations
-
 import ast
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The release checklist notices what must not be published."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Small synthetic photographs for the tests of training."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

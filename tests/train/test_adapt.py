@@ -1,7 +1,5 @@
 """`leader adapt`: everything fitted to a prior of one's own by one command that can be stopped."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

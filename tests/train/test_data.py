@@ -1,7 +1,5 @@
 """The data pipeline: cache, crops, and their dependence on (seed, step) alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

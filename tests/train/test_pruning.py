@@ -1,7 +1,5 @@
 """SATP's eta for a prior: on curves whose answer is known, and from the command."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """From a training state to the files that ship, calibrated on pictures that trained nothing."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any

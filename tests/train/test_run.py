@@ -1,7 +1,5 @@
 """The training run: it learns, stops, and goes on as if it had never stopped."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """A fitted spectrum against the one the pictures were drawn with."""
 
-from __future__ import annotations
-
 import torch
 
 from leader.priors.gaussian import GaussianPrior, stationary

@@ -1,7 +1,5 @@
 """Runs kept for a referee, the fit, and the two commands, on a prior that costs nothing."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

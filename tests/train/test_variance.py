@@ -1,7 +1,5 @@
 """A variance head for somebody else's network: fitted in seconds, calibrated on pictures it has not seen."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

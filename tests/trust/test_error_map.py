@@ -1,7 +1,5 @@
 """The error map: what the referee says is scaled, what is known is known, and what is not calibrated is said."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What the referee sees, against closed forms: where A is the identity every product with A and its inverse is known."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The trust map as people see it: one scale for all pictures, shares that are counts, a legend that says what colours mean."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What y leaves of Cov[x0 | x_t], against dense algebra under a Gaussian prior whose pixels hang together."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

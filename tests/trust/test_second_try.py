@@ -1,7 +1,5 @@
 """When a failed run is repeated, which one is kept, and what a restoration says of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

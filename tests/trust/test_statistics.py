@@ -1,7 +1,5 @@
 """The numbers behind a verdict, on pictures whose numbers are known."""
 
-from __future__ import annotations
-
 import io
 import math
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Large pictures in strips of rows: every number of the verdict is that of the whole picture."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """From numbers to a verdict: each kind of fault on its own, both sides of every limit, and whole synthetic runs."""
 
-from __future__ import annotations
-
 import json
 import math
 import pickle

@@ -1,7 +1,5 @@
 """A spectrum over four orders of magnitude, and a covariance made of it as the package sees it and as a dense matrix."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

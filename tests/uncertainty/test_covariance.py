@@ -1,7 +1,5 @@
 """The covariance of x0, before and after a measurement, against dense algebra."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The data step in a metric against dense algebra, for every operator, noisy and clean."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Correlations of large pictures in tiles, the cosine transform, and what is kept between steps."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import replace

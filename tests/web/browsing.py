@@ -1,7 +1,5 @@
 """A server of our own and a real browser, for the tests of the page."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

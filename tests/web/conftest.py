@@ -1,7 +1,5 @@
 """One server and one browser for all tests of a session; every test has a browser context, a client, of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

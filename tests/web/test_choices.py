@@ -1,7 +1,5 @@
 """A visitor's choices as restorations: every control's value reaches the request, and nothing else gets through."""
 
-from __future__ import annotations
-
 import base64
 from typing import Any
 

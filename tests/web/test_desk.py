@@ -1,7 +1,5 @@
 """The desk: one job per client, a line of limited length, jobs that stop when told to."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

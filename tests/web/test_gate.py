@@ -1,7 +1,5 @@
 """The gate: name and password, one mark per browser, nothing from elsewhere; and the routes behind it."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import io

@@ -1,7 +1,5 @@
 """The page in a real browser, from the first picture to the last byte."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """The whole app answers to its own names, to its own pages, and to proxies only where it was told of one."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterator

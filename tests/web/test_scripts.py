@@ -1,7 +1,5 @@
 """The page's scripts without a browser: a visit in Node, with a small document in the place of the browser's."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

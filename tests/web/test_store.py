@@ -1,7 +1,5 @@
 """The store: files with names of our own, for their client alone, gone after a while."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

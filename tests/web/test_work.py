@@ -1,7 +1,5 @@
 """The work behind the button, on a prior that costs nothing: previews on the way, files at the end, and what the page says."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import itertools

@@ -3,8 +3,6 @@
 Every case follows from the seed and its number: `--replay N` makes it again and shows what happens.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shlex

@@ -1,7 +1,5 @@
 """A case: its number gives a generator, the generator a few spoiled files and a command line that reads them."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

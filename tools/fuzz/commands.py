@@ -1,7 +1,5 @@
 """Command lines with options nobody should give: any value for any option, and options that do not belong together."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 from typing import Any

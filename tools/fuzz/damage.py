@@ -1,7 +1,5 @@
 """Ways to spoil what was well: bytes, pieces of a format, texts, JSON; and values nobody expects. All by a generator."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

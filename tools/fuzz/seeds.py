@@ -1,7 +1,5 @@
 """The files that fuzzing starts from, all of them valid: pictures of forty kinds, containers, kernels, priors."""
 
-from __future__ import annotations
-
 import json
 import struct
 import zlib

@@ -1,7 +1,5 @@
 """Runs cases in a process of its own: memory is limited, an alarm ends what takes too long, every outcome is judged."""
 
-from __future__ import annotations
-
 import faulthandler
 import os
 import re

@@ -2,8 +2,6 @@
 that reach them, prints those that no test noticed and the share noticed. A second run continues where the first was stopped.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import hashlib

@@ -3,8 +3,6 @@ arguments swapped or left out, statements dropped or exchanged, conditions negat
 swapped, defaults in place of what was passed, arguments returned as they came.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Draws bugs with a seed: rooms by the root of their size, a kind of bug, then a place; one in six changes two places."""
 
-from __future__ import annotations
-
 import ast
 import difflib
 import hashlib

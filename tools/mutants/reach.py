@@ -3,8 +3,6 @@
 Where the map is out of date a bug may seem unnoticed; nothing can seem noticed by it, because that takes a test that fails.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -2,8 +2,6 @@
 tree, with a limit of time and one of memory, the output in a file.
 """
 
-from __future__ import annotations
-
 import cProfile
 import json
 import multiprocessing

@@ -1,7 +1,5 @@
 """The columns of tables and figures: one entry for each number of a record, with everything about how it is shown."""
 
-from __future__ import annotations
-
 from leader.by_name import Registry
 from leader.metrics import METRICS, Column
 

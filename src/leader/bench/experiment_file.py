@@ -25,8 +25,6 @@ count = 8                               the first images only; by default all of
 [table] and [figure]                    how the records are shown; see tables.py and figures.py
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

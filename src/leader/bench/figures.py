@@ -9,8 +9,6 @@ uncertainty  U_t and the jumps against t: a column per task, mean and range over
 The same records give the same bytes: no dates, fixed identifiers.
 """
 
-from __future__ import annotations
-
 import io
 import itertools
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The pictures of an experiment: where they are and how they are brought to size."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path

@@ -4,8 +4,6 @@ A revision is an integer of a method, plug-in, operator, prior or metric, raised
 Refactoring changes no key; `tests/canaries.py` detects a revision that should have been raised.
 """
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The numbers of a record: metrics, residuals, counts, memory."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Iterable

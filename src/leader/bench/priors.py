@@ -1,7 +1,5 @@
 """The priors of experiments: opened once per process, and identified by the content of their files."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from leader.bench.images import file_hash

@@ -5,8 +5,6 @@ When a run is complete the file is rewritten in the order of the experiment, so 
 proceeded. What a run's record shares with the same run on another picture is then written once: see `shorten`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Running an experiment: computes missing records in waves, and stores each record at once."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

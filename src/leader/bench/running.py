@@ -1,7 +1,5 @@
 """Running cells in this process; each gives a record."""
 
-from __future__ import annotations
-
 import io
 import math
 import time

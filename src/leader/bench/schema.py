@@ -1,7 +1,5 @@
 """Reads tables of a TOML file as dataclasses: an error is one sentence that says where."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Container
 from dataclasses import MISSING, fields

@@ -1,7 +1,5 @@
 """Numbers of tables: means, paired differences with bootstrap intervals over images, relative changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ the `metrics`; `std` = false; a `baseline`: a row with which the hosts are compa
 average changes of a row, in %, with the `data` they are for, to show beside our changes of the numbers in `beside`.
 """
 
-from __future__ import annotations
-
 import csv
 import html
 import io

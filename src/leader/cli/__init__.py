@@ -1,7 +1,5 @@
 """The command line: parses, calls, prints. Heavy imports happen inside commands, so --help is fast."""
 
-from __future__ import annotations
-
 from leader.cli.app import app, main
 
 __all__ = ["app", "main"]

@@ -1,7 +1,5 @@
 """Assembles the commands."""
 
-from __future__ import annotations
-
 import gc
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Output of the command line: results to stdout; progress, notes and errors to stderr. rich respects NO_COLOR and pipes."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """leader degrade: degrades a good picture as a bad camera would."""
 
-from __future__ import annotations
-
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Annotated

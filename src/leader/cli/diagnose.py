@@ -1,7 +1,5 @@
 """leader diagnose: what is wrong with a picture, and the command that would repair it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated

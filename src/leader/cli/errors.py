@@ -7,8 +7,6 @@
 130  interrupted
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

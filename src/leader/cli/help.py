@@ -1,7 +1,5 @@
 """`leader --help` and `leader help TOPIC`: the commands by group, and short answers to common questions."""
 
-from __future__ import annotations
-
 from importlib.resources import files
 from typing import Annotated, Any
 

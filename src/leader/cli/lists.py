@@ -1,7 +1,5 @@
 """leader methods | tasks | plugins | estimators: lists them, and shows the details of one."""
 
-from __future__ import annotations
-
 from dataclasses import MISSING, Field, fields, is_dataclass
 from inspect import Parameter
 from typing import Annotated, Any

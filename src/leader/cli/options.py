@@ -1,7 +1,5 @@
 """Command options generated from dataclasses of choices, so that each choice is defined once."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, field, fields, is_dataclass

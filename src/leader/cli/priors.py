@@ -1,7 +1,5 @@
 """leader priors: lists and downloads priors, and inspects checkpoints."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """leader restore: restores a degraded picture and writes the result, its trust map and the run itself."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """A restoration in the terminal: its choices, expected time, progress and cost."""
 
-from __future__ import annotations
-
 import sys
 
 import typer

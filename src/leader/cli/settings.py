@@ -1,7 +1,5 @@
 """Settings files (--settings, TOML or JSON) and the runs that --json kept."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`leader train`, `leader publish` and `leader fit-variance`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """leader web: the page on this machine."""
 
-from __future__ import annotations
-
 import os
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Where jobs execute: in this process, in processes of this machine, or on a Ray cluster."""
 
-from __future__ import annotations
-
 import os
 
 from leader.engines.base import Engine, LocalEngine, Lost

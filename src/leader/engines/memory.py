@@ -1,7 +1,5 @@
 """How the C library of a worker handles freed memory."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 

@@ -6,8 +6,6 @@ so a job that is merely slow loses nothing. A worker gets its first job after it
 job.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from abc import abstractmethod

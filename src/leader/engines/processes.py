@@ -2,8 +2,6 @@
 to lack of memory.
 """
 
-from __future__ import annotations
-
 import itertools
 import multiprocessing
 import os

@@ -2,8 +2,6 @@
 given to another actor at once, up to three times in all.
 """
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The settings of a folder: the same request for every picture, and a digest that changes with any choice."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass, field

@@ -2,8 +2,6 @@
 symbolic links: no name can escape the output folder.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat

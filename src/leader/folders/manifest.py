@@ -5,8 +5,6 @@ can no longer be read affects only its own picture, which is restored again. The
 settings has one line of its own, named by its digest.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

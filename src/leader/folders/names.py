@@ -1,7 +1,5 @@
 """The names of results: those of the pictures, always inside the output folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

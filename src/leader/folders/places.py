@@ -1,7 +1,5 @@
 """The location of folders: on a local disk, or at an address that fsspec supports (s3://, gs://, memory://, ...)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias

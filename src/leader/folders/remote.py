@@ -5,8 +5,6 @@ directly, and the manifest is a series of small objects, each with the lines of 
 last, unwritten object are restored again. Two simultaneous runs into one address are not detected.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

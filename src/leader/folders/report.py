@@ -4,8 +4,6 @@ The page is self-contained: it makes no requests and runs only its own short scr
 does not grow with its size.
 """
 
-from __future__ import annotations
-
 import base64
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping

@@ -4,8 +4,6 @@ Only one process moves results into place and writes the manifest, first the res
 the two, the next run finds a file without a line, restores the picture again and sees that the bytes are the same.
 """
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """The constants of the detectors: data, in constants.toml, with unit and source."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources

@@ -1,7 +1,5 @@
 """Which findings of an examination are worth reporting, and which are worth a repair."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from leader.forensics.blur.search import BlurSearch

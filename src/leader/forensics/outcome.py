@@ -1,7 +1,5 @@
 """Why a finding is missing: nothing was found (None), or the check was not run (NotExamined)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """Adapters between this package and other libraries, in both directions; one module per library."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

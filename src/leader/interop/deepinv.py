@@ -6,8 +6,6 @@ deepinv's images are in [0, 1], like those of this package's public interface.
     x_hat = model(y, physics)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,5 @@
 """The methods, one file per paper, and their registry."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from leader.by_name import Registry, accept_class, build

@@ -18,8 +18,6 @@ a plug-in the chain starts at E[x0 | x_t, y], which it may not reach by itself; 
 Hamiltonian steps, an option of the present release, are left out.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 

@@ -13,8 +13,6 @@ flow. In the metric of a plug-in the data phase is E[x0 | x_t, y], the very mini
 covariance s_t^2 / lam.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 

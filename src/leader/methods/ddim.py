@@ -4,8 +4,6 @@ Needs nothing from the operator. Draws unconditional samples, and is the host on
 eta = 0 it is the Euler discretisation of the probability flow.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 

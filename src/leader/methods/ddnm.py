@@ -10,8 +10,6 @@ operators are supported with noise. Their Gaussian blur loses a tap and its sing
 all five taps and every value in the right place (the task's form "published" gives theirs).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 

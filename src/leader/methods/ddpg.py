@@ -11,8 +11,6 @@ places (the form "published" of the task has both errors of DDNM). Their motion 
 noisy data end in the unguided estimate of the last step and clean data in the back-projected one.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal

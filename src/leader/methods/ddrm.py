@@ -11,8 +11,6 @@ loses a tap and its singular values are in the wrong places (the form "published
 the answer is the last estimate, not projected onto the data. RePaint's time travel is an option that theirs does not have.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 

@@ -14,8 +14,6 @@ from 3 to 9 pixels, and blurred 8-bit images that lose their fractions before no
 inverted as if it were circular.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar

@@ -13,8 +13,6 @@ gradient is that of the raw estimate. `guidance = "annealed"` is ours: the misfi
 task.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, ClassVar, Literal

@@ -13,8 +13,6 @@ corrector and takes gradient steps instead of the projection. They use 1000 step
 as with DPS.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 

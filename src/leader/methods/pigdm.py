@@ -16,8 +16,6 @@ metric, and PiGDM becomes the host `posterior` with `ucdc` if r_t^2 is that cova
 x0, not the guidance.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 

@@ -8,8 +8,6 @@ metric that knows how uncertain x0 is (the plug-in `ucdc`); for networks, whose 
 than the best host: with few steps it commits early where much is measured with noise.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 

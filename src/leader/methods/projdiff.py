@@ -14,8 +14,6 @@ with noise the step size acts only in the late phase; `early_step`, which the pa
 phase.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 

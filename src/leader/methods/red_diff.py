@@ -17,8 +17,6 @@ last step. Their spread of mu, 0 by default, is left out. They use 1000 steps; w
 data.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 

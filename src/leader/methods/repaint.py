@@ -14,8 +14,6 @@ and down use the betas between the times of the grid, which is uniform; their 25
 the network's own if it was trained to predict one, as that of the step between two times (see `dps`), else beta_tilde.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 

@@ -13,8 +13,6 @@ as in their noisy inpainting, is an option, `overwrite`; their blurs correlate w
 have: the ledger counts that work.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 

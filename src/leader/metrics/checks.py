@@ -1,7 +1,5 @@
 """Checks of the pictures given to metrics, in one place."""
 
-from __future__ import annotations
-
 import torch
 
 from leader.errors import LeaderError

@@ -4,8 +4,6 @@ Unlike the other metrics these judge a set, not a picture, and need no pairs. Fe
 `inception_features`, or any [N, D].
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

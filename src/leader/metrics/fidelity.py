@@ -4,8 +4,6 @@ All take pictures [B, C, H, W] in [0, 1], clamp them to it and give one number p
 SSIM compute in float64, residuals in the precision of the measurement.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -5,8 +5,6 @@ The file is found beside that package's code, which is not imported. Since Torch
 the known digest is run.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The metrics that compare a restored picture with its reference, each with its column and its conventions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

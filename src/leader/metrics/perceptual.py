@@ -6,8 +6,6 @@ and summed. The AlexNet weights come with the package (float16, while the publis
 less than 1e-3); VGG16's are 29 MB and are read from a file given by the user, made by `tools/convert_lpips.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -5,8 +5,6 @@ in the same unit (any: all are unchanged by a common scale). One number per imag
 stated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

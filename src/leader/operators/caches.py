@@ -1,7 +1,5 @@
 """Numbers in the shape, the dtypes and on the devices in use."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Conjugate gradients for a batch, each image independently: linear systems and damped least squares."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -8,8 +8,6 @@ with V the measured components only. Super-resolution by four measures a sixteen
 transform to all of them and back.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

@@ -16,8 +16,6 @@ size and for any eta and P: conjugate gradients gain a factor of 3.7 per step, 1
 to be recomputed for every pattern of zeros, which differs between units, and a dense one of 4:2:0 has 384 rows per unit.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -14,8 +14,6 @@ separable: it leaves out sum p_k (B_k - M) x (B_k - M), which is of second order
 detail, and the omitted part is included in the uncertainty that counts as noise (`leader.forensics.size.thumbnails`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import accumulate

@@ -4,8 +4,6 @@ torch hands products of float32 to MKL, which leaves half of the speed of other 
 has for convolutions, does not. It has no derivatives, so it serves where none are asked for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ the middle of the cell of pixels scale*r ... scale*(r+1)-1. The scale is an inte
 else n over the number of samples, so that cells fill the axis.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import lru_cache

@@ -4,8 +4,6 @@ With B = U S V^T for each axis, c = V1^T X V2 and the singular values are the pr
 acts on the 1-D values, so that A^+ Y = B1^+ Y (B2^+)^T holds exactly.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cached_property
 

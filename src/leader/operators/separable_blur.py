@@ -1,7 +1,5 @@
 """Blur by a column and a row kernel, with zero or symmetric boundary: the papers' Gaussian deblurring."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 

@@ -4,8 +4,6 @@ The meaning of a task for a picture, and its descriptions, are in `leader.restor
 name in presets: that of the task, or of its variant ("sr-bicubic", "sr-average"), which is also a valid name.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

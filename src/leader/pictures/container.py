@@ -11,8 +11,6 @@ A container is a NumPy .npz archive of plain arrays (nothing in it can be execut
   icc      its colour profile as bytes, if it had one
 """
 
-from __future__ import annotations
-
 import json
 import math
 import zipfile

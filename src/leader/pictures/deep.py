@@ -5,8 +5,6 @@ Decoding a file twice, with the true and with the swapped order, gives the high 
 PNG and TIFF, deflated, without a library; TIFF of 8 bits too.
 """
 
-from __future__ import annotations
-
 import struct
 import sys
 import zlib

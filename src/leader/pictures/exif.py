@@ -4,8 +4,6 @@ Values are never interpreted: the bytes of a tag are copied unchanged, in little
 offset, so a hostile block cannot cause a loop.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass

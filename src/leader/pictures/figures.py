@@ -3,8 +3,6 @@
 Each function returns its figure, so a notebook can show it and a test can read its numbers.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The formats of picture files: one row each, with its suffixes, how it is read and written, and what it can hold."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

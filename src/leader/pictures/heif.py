@@ -1,7 +1,5 @@
 """HEIC, HEIF and AVIF files: which of them a file is, and stills of HEIC through the extra `heic`."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import replace

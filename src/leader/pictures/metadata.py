@@ -5,8 +5,6 @@ is kept only on request. Left out are tags that no longer apply to the new pixel
 serial numbers, and everything besides EXIF (XMP, IPTC, comments).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from PIL import Image

@@ -5,8 +5,6 @@ own profile. Files that cannot be read faithfully (animations, CMYK without a pr
 with a one-sentence error.
 """
 
-from __future__ import annotations
-
 import io
 import warnings
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Writing picture files without losing 16 bits, transparency, colour profile or metadata."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

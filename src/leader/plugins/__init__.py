@@ -4,8 +4,6 @@
 "leader-paper" stands for UCPM and SATP as the paper writes them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

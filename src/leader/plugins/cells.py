@@ -9,8 +9,6 @@ answer is the mean of such a normal variable within its cell, exactly (`leader.c
 of its own would take the estimate to the middle of the cells a second time: DiffPIR has none where its lam is large.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar

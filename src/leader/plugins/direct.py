@@ -5,8 +5,6 @@ noise levels add nothing. What methods do above that time is overwritten when th
 mean into a draw. For every other operator, and for data without noise, this plug-in does nothing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -12,8 +12,6 @@ to the state. Hosts that recompute eps from x0 (DDPG, IDPG, PIRP, DiffPIR, ProjD
 only are the same in both.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

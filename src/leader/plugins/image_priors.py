@@ -9,8 +9,6 @@ with weights W >= 0 that depend on x. Three matrices serve a step from x, none a
              decreases the objective for every Sigma >= 0: with the bare diagonal a checkerboard is reflected, not damped
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ state x_t adds an observation of x0 with white noise of variance s_t^2, so that 
 p s_t^2 / (p + s_t^2).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

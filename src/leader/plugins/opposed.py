@@ -12,8 +12,6 @@ the same at k times the work. What is left out of the answer is randomness: wher
 Nearest: antithetic variates (Hammersley and Morton 1956), which `MirroredNoise` has between runs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

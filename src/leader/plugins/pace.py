@@ -8,8 +8,6 @@ V evenly, each in proportion to the cost of its call where the prior's cost depe
 SATP, the paper's rule, paces inside the loop by the size of the prior's own variance, which does not depend on y.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, ClassVar

@@ -6,8 +6,6 @@ each level is the guess of the next. The plug-in acts once, on the finished imag
 method left them.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar

@@ -6,8 +6,6 @@ lead to the clean image itself: t_next = max(0, t - Delta); `SATPPaper` is that.
 taken. The last time before the clean image is always visited.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal

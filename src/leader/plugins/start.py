@@ -11,8 +11,6 @@ spectrum of photographs otherwise. Nearest: CCDF, SDEdit and DiffPIR's t_start (
 by the severity of each sample).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar

@@ -16,8 +16,6 @@ takes all pixels for equally uncertain. Methods use it through the `metric` of t
     DPS, PiGDM                       unchanged: a gradient through the network is Sigma A^T r already, by Tweedie's formula
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal

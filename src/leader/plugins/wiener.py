@@ -10,8 +10,6 @@ C the variance of the component under the prior's Gaussian model. It trades LPIP
 components looks like texture): a tool for the faithful look. Noise-free data and operators without an SVD are left alone.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 from weakref import WeakKeyDictionary

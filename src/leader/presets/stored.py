@@ -3,8 +3,6 @@
 They hold for that prior alone, so their entries name none, and they win over every entry of the package.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Priors over clean images: networks, checkpoints, denoisers and analytic priors behind one interface, `Prior`."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -4,8 +4,6 @@ A network predicts noise, v, a clean image or a denoised image; these classes co
 predictions stay in the dtype of x (float32); only the network runs in half precision.
 """
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 import torch

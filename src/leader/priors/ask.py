@@ -3,8 +3,6 @@
 Counts go to the ledger of the current run (`leader.priors.ledger.recording`).
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 

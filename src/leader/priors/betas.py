@@ -7,8 +7,6 @@ A schedule is a name ("linear", "scaled_linear", "cosine"), or an object with "t
     table                  betas, one for each time
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Published checkpoints by name: their source, their licence, and the settings not implied by their tensors."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

@@ -16,8 +16,6 @@ published file, or with `like`), from a side-car `<stem>.json`, or from options:
     like               take all of this from a registered checkpoint of the same shapes
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -6,8 +6,6 @@ DCT-II diagonalises it: posterior mean and variance are closed forms, for any si
 opponent basis, each component with its own power spectrum.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

@@ -3,8 +3,6 @@
 Shapes do not determine the image size, the width of attention heads, the order of q, k and v, or the schedule.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

@@ -7,8 +7,6 @@ weights, so the number of tensors bounds the layers, and the longest side of a t
 without memory and compared name by name.
 """
 
-from __future__ import annotations
-
 import copy
 import logging
 import re

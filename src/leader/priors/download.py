@@ -1,7 +1,5 @@
 """Downloads a registered checkpoint: resumed where it stopped, checked by hash, whole or not at all."""
 
-from __future__ import annotations
-
 import http.client
 import os
 import urllib.error

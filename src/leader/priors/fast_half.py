@@ -3,8 +3,6 @@
 The answer affects bits, so it must not change between runs: it is measured once per processor and torch version.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -4,8 +4,6 @@ Every method, estimator and plug-in is tested against them. A Gaussian is diagon
 either the pixels (independent pixels, any variances) or the Fourier basis (stationary, a power spectrum).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

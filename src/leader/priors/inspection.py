@@ -1,7 +1,5 @@
 """Describes a checkpoint file without building its network."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path

@@ -8,8 +8,6 @@ layer's weights absorb it. The first layer, which sees the picture itself, and t
 The integers were fitted to what the layers see (`leader.train.int8`), and are stored beside the weights.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from pathlib import Path

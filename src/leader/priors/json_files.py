@@ -1,7 +1,5 @@
 """Values in the files of a prior, validated before use: a number may be a string. Each error is one sentence."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """load_prior: loads any kind of prior by name or path."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -9,8 +9,6 @@ The order is that of Criminisi et al. 2004: patches that are mostly known and ha
 Several patches that do not touch are filled at once.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

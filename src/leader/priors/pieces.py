@@ -5,8 +5,6 @@ same result as the whole picture, up to the rounding of sums in a different orde
 Levels that average many pixels work on small images and are left whole, and so are differentiated calls.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from itertools import pairwise

@@ -10,8 +10,6 @@ finite; nothing is normalised over space.
 Everything here is in [0, 1] units and independent of schedules: `leader.priors.pyramid` converts.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reads files of tensors. Nothing in them is executed, and their claimed sizes are checked."""
 
-from __future__ import annotations
-
 import io
 import pickle
 import pickletools

@@ -5,8 +5,6 @@ middle half and has full weight beyond. A prior whose receptive radius is below 
 tiled and whole. Estimate and variance are blended in the same way; data consistency is left to the caller, on the whole image.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

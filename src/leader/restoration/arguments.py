@@ -1,7 +1,5 @@
 """Reads the arguments of a user in any form: pictures, kernels, masks, noise levels, seeds."""
 
-from __future__ import annotations
-
 import math
 import os
 import warnings

@@ -6,8 +6,6 @@ blurred image that continues naturally and closes periodically: a rough solution
 smoothness term is computed by conjugate gradients, and k*x continues y.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """What to run: a given method, or the path that quality and look stand for."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

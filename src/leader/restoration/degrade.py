@@ -4,8 +4,6 @@ A picture is degraded as a camera would: blurred with more scene beyond its bord
 rounded when it is written. As a measurement it keeps every decimal of y = A x + sigma z, with the exact operator.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

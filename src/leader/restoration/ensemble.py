@@ -5,8 +5,6 @@ than any draw. If one run's error has the variance e^2 and runs differ by the va
 e^2 - s^2 (1 - 1/n): what all runs get wrong together stays.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whether a task leaves so much open that the model may invent faces or writing, and the note for that."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

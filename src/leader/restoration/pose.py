@@ -1,7 +1,5 @@
 """From a picture or a container to the Problem that the sampler solves."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

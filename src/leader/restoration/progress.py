@@ -4,8 +4,6 @@ Steps cost very different amounts: the embedded prior works on a small level of 
 skips steps altogether. So work is counted instead of steps: the cost that the prior declares for every remaining time.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

@@ -4,8 +4,6 @@
 same bytes again, even if kernel files are gone or presets have changed.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

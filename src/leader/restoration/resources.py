@@ -1,7 +1,5 @@
 """Threads and memory of a restoration; memory is checked before anything large is allocated."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Restoration: the result of a run on a picture, and everything about it."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 Each gets the noise that it would get alone, so that its result is the same as alone, up to the rounding of a batch.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

@@ -6,8 +6,6 @@ the regularised inverse (`ColouredInpainting`). For other operators the noise co
 picture is measured at all of its frequencies.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -5,8 +5,6 @@ predicts the error of its estimate: unknown texture makes that larger than the n
 note, since there was nothing to gain.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

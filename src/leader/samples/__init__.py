@@ -1,7 +1,5 @@
 """Photographs that come with the package."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources

@@ -3,8 +3,6 @@
 A batch depends only on (seed, step): a resumed run continues with the same crops as an uninterrupted one.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

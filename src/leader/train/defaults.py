@@ -1,7 +1,5 @@
 """Default settings of training, for Python and for the command line. Light to import."""
 
-from __future__ import annotations
-
 PARTS = ("main", "main_head", "expert", "expert_head", "share")
 """The parts of a pyramid that can be trained."""
 

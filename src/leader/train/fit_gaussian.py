@@ -1,7 +1,5 @@
 """Fits the Gaussian prior of tiny level images to photographs: moments, and spectra by maximum likelihood."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

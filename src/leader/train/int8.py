@@ -6,8 +6,6 @@ whose inputs resemble its own (GPTQ, Frantar et al. 2022), then the bias that le
 the same weights err twice to four times as much.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

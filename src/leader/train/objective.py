@@ -1,7 +1,5 @@
 """The training objective: noise levels, noisy crops, and the loss."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Any

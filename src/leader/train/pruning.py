@@ -5,8 +5,6 @@ without pruning, U_t along its paths is stored, and SATP is simulated on these c
 path a little, so the number of calls is a prediction.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Converts a training state to the pair of published files: float16 weights, and their settings with a calibrated variance."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import asdict

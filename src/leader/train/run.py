@@ -1,7 +1,5 @@
 """The training run of the embedded prior: a loop that can stop at any time and continue exactly where it was, and its log."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import math

@@ -1,7 +1,5 @@
 """Fits the tables beside a network with a variance: the spectrum of its errors, and its rounding in coarser numbers."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fits a referee to kept runs (`trust_runs`), and its factors to others."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence

@@ -4,8 +4,6 @@ Photographs are degraded by the tasks and restored with the prior, and the refer
 file per run: a stopped fit continues where it was.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import time

@@ -5,8 +5,6 @@ a prior with a referee              its standard deviation times the factor of t
 a prior without one                 no error map, only the model's own spread
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import torch

@@ -3,8 +3,6 @@
 `judge` only compares the numbers of `measuring.measure` with limits, so that stored numbers can be judged again.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The limits of the verdict and the weights of its score, read from limits.toml, which gives unit and source of each."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from importlib import resources

@@ -4,8 +4,6 @@
 further than N levels from the answer with 90 % confidence: 1.645 standard deviations.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont

@@ -1,7 +1,5 @@
 """Does the answer look like a picture, beside the given one? Its detail, its spectrum, and what the network would change."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

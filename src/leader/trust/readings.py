@@ -1,7 +1,5 @@
 """Readings of the numbers of a finished run: how much more detail, waves, noise or misfit there is than expected."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

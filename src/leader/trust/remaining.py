@@ -7,8 +7,6 @@ pixels of one kind. With Sigma in the place of P the share is 1: by how much a p
 so much is taken out. A few conjugate gradients solve each probe; what they have not found yet counts as remaining.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F

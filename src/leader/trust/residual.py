@@ -1,7 +1,5 @@
 """Was y = A x + noise true? Level, colour and blocks of what the finished picture leaves unexplained."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -5,8 +5,6 @@ most ruined runs gives false alarms; together they give fewer. A logistic regres
 (limits.toml; docs/verdict.md).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Rows of a large picture, a few at a time, so that sums over them take little memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 LARGE = 4_000_000

@@ -5,8 +5,6 @@ ones backwards, have a Fourier transform whose rotated real and imaginary parts 
 them where they arise, for those who do not need them in order.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 

@@ -11,8 +11,6 @@ Nearest: PiGDM (Sigma = c I), TMPD, MMPS, Peng et al. 2024, Free Hunch, which pa
 Sigma comes from a head, times a fitted spectrum.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """Tables that are asked for again and again, kept within a limit of memory."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from threading import Lock

@@ -3,8 +3,6 @@
 Plain ASGI, so streams pass through unchanged.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hmac

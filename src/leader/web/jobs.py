@@ -3,8 +3,6 @@
 A job runs in its own thread; `Job.on_step` sees every step of its restoration, and stops it by raising.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

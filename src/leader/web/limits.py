@@ -1,7 +1,5 @@
 """The limits of one instance of the page."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

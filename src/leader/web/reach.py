@@ -5,8 +5,6 @@ could read them. So a request is answered only if its `Host` is one of our names
 forwarding headers are honoured only if a proxy is configured.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 from collections.abc import Iterable, MutableMapping

@@ -1,7 +1,5 @@
 """Routes: the page and its files, uploads, jobs as a stream of lines, results, and a health check."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib

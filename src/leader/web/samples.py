@@ -1,7 +1,5 @@
 """Samples for trying the page: the photographs of the package, degraded as by `leader degrade`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path

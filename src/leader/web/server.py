@@ -1,7 +1,5 @@
 """The server: the page, its routes and the gate as one ASGI app, on 127.0.0.1 by default."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

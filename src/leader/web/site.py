@@ -1,7 +1,5 @@
 """One instance of the page: its limits, its store, its desk, and the upload of pictures."""
 
-from __future__ import annotations
-
 import shutil
 import threading
 import time

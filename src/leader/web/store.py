@@ -3,8 +3,6 @@
 Visitors' file names are not kept. A file is shown only to the client that owns it.
 """
 
-from __future__ import annotations
-
 import re
 import secrets
 import shutil

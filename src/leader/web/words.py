@@ -1,7 +1,5 @@
 """What the page says about a finished restoration, in plain words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

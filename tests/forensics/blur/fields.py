@@ -1,7 +1,5 @@
 """Pictures whose power spectrum is known exactly: Gaussian random fields, blurred circularly, with white noise."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from numpy.typing import NDArray

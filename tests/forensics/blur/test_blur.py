@@ -1,7 +1,5 @@
 """The search for a blur, on fields whose spectrum is known exactly."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The doubt of a kernel as noise, against exact derivatives."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """A picture as the evidence sees it: periodograms, what compression left, views; against sums and closed forms."""
 
-from __future__ import annotations
-
 import io
 import math
 

@@ -1,7 +1,5 @@
 """Whether a kernel is as wide as the blur: against fields whose blur is known, and kernels whose scaling is exact."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

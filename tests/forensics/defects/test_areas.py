@@ -1,7 +1,5 @@
 """Torn areas and drawings: planted in fields with the spectrum of photographs; frames, gradients and clean fields have none."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw

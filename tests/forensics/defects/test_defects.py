@@ -1,7 +1,5 @@
 """Defects planted where it is known, in fields with the spectrum of photographs; and none in clean ones."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -1,7 +1,5 @@
 """JPEG's blocks and steps found again in pixels."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from PIL import Image

@@ -1,7 +1,5 @@
 """Blocks, steps and chroma of compression by themselves, and shot noise by brightness, against sums written out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

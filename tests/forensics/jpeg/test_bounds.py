@@ -1,7 +1,5 @@
 """The searches for blocks leave out only what cannot be found: beside the same searches without shortcuts."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

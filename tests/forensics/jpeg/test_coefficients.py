@@ -1,7 +1,5 @@
 """Quantised coefficients taken again from pixels, against files whose coefficients are known."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The error of JPEG by frequency and colour against the error itself."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

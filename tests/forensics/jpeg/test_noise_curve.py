@@ -1,7 +1,5 @@
 """Noise that grows with brightness, behind JPEG: found at its level, and not where there is none."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

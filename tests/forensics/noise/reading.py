@@ -1,7 +1,5 @@
 """The noise that a picture is said to have, as its examination finds it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from leader.forensics import Examination, NotExamined

@@ -1,7 +1,5 @@
 """The noise of files as people have them: behind JPEG of several kinds, and of JPEG alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The noise estimate on the bundled photographs with known noise, clipped and rounded as a file would."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The parts of the noise estimates by themselves, where photographs with tolerances would pass over a slip."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

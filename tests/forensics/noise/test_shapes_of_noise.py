@@ -1,7 +1,5 @@
 """Texture told from noise, noise with a spectrum and noise that grows with brightness, on pictures made for it."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A table of noise powers, read at the frequencies of any frame."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Texture that looks like noise and is none: weak in one colour, not everywhere, or stronger than any noise that is left."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

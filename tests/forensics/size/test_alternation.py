@@ -1,7 +1,5 @@
 """Lines that alternate at factors such as 1.5: on smooth fields, and with moments computed by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

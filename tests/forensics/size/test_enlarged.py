@@ -1,7 +1,5 @@
 """Pictures that were only enlarged, by Pillow; and those that were not."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a wrong kernel costs, against dense algebra on the same field."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """Which kernel made a thumbnail: on fields reduced by Pillow, with its numbers computed a second way."""
 
-from __future__ import annotations
-
 import io
 import math
 from importlib import resources

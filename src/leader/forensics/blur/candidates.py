@@ -5,8 +5,6 @@ around the best of each family on larger tiles. Scenes may have a direction of t
 without its dark bands: every kernel is tried with and without such a ridge.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

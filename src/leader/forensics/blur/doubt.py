@@ -6,8 +6,6 @@ for small e that is |dK/dw|^2 var(w) C(f) for any measure w of the width. One ke
 which costs the others little: a kernel that passes nothing at a frequency has nothing to lose there.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from numpy.typing import NDArray

@@ -7,8 +7,6 @@ edges are not independent. C and N are fitted to each kernel by Fisher scoring, 
 by Laplace's approximation.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Units: white noise of standard deviation s has the power s^2 at every frequency.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

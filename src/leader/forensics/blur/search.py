@@ -1,7 +1,5 @@
 """The blur of a picture, named with a confidence, or one sentence that says why none is named."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A picture as the evidence sees it: its power at the frequencies of tiles, what compression left there, its likely noise."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

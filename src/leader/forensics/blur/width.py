@@ -7,8 +7,6 @@ something else, and nothing is undone. For the verdict, `judge_width` tests the 
 is any blur at all: undoing one that is not there turns noise into waves and doubles edges.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ picture differs clearly a few pixels further on. Burnt-out skies, lamps and shad
 part of their border; frames and drawn areas end in lines along rows and columns.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

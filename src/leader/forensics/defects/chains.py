@@ -1,7 +1,5 @@
 """Pixels that hang together: connected components of a mask, with what tells a line from a blot."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

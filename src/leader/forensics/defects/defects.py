@@ -1,7 +1,5 @@
 """Defects of a picture found without a mask: salt and pepper, dead pixels, scratches, lines of dust and torn areas."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

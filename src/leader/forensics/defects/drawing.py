@@ -5,8 +5,6 @@ a photograph they would be dust and scratches. Photographs of an even sky or an 
 294 views of photographs lie above the limit, so it is a reason for care, not for a verdict.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """What surrounds a pixel: shifted copies, medians, wider masks. The border is repeated."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import numpy as np

@@ -6,8 +6,6 @@ four places along a short straight segment, and segments of similar brightness m
 the size of the picture. Photographs have such lines too (wires, silhouettes), so the bar is high there.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -5,8 +5,6 @@ number around them, which a speck must exceed several times. Pure black and whit
 other specks are defects where many stand out very far, since the tail of a texture ends soon.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ For coefficients c beyond half a step q, the mean of cos(2 pi c / q) is near 1 w
 falling density of c makes it negative, since most of them lie just beyond half a step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

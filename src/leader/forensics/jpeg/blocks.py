@@ -1,7 +1,5 @@
 """The 8 x 8 blocks of a JPEG, recovered from its pixels: planes of luma and chroma, their DCT coefficients."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

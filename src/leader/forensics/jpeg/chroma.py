@@ -7,8 +7,6 @@ along each axis by which chroma was halved. The samples s are found by least squ
 diagonals. A picture that begins or ends within a unit leaves samples undetermined; weak springs between neighbours fix those.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

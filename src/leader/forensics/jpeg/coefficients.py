@@ -6,8 +6,6 @@ of 3 and more are recovered exactly; where black, white or a pure colour was cli
 as it is and is marked as not exact.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

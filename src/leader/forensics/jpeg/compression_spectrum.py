@@ -6,8 +6,6 @@ a picture has some, they are larger than their mean over the picture. For pictur
 therefore counts as the geometric mean of its expected error and of that of a band that is never rounded to zero.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from leader.forensics.jpeg.blocks import Array, Flags, compute_chroma, compute_luma, finest_detail, transform_blocks

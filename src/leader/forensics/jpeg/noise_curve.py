@@ -8,8 +8,6 @@ plane is that of R, G and B weighed by the squares of their shares; each has the
 clipping at black and white took off (`clipping`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 

@@ -5,8 +5,6 @@ theirs, and weaker where chroma was averaged over several pixels. Content is str
 other way round.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

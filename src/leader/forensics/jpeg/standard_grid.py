@@ -4,8 +4,6 @@ A single frequency has too few nonzero coefficients if a picture is small, smoot
 conclusive: with the right one every coefficient is a multiple of its step, and none lies between zero and half a step.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

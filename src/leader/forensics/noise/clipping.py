@@ -4,8 +4,6 @@ The moments of a normal variable that was clipped at one limit, by how many stan
 Each limit acts as if there were no other: up to noise of 0.4 that changes the variance by less than a hundredth.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

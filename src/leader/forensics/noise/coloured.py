@@ -10,8 +10,6 @@ flattest blocks have far more than what is left, the picture is texture all over
 have as little as the flattest: noise is a floor on which many of them lie.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

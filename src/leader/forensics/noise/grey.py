@@ -4,8 +4,6 @@ The colour axes, by which white noise is told from texture, have none of it. It 
 is, and counts only if it is visible and far stronger than what the colours explain, since texture is grey too.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from leader.forensics.constants import read_constants

@@ -12,8 +12,6 @@ within 5 % on 25 of 25 development photographs, colour and grey, and within 10 %
 off by 12 % in colour and 27 % in grey.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

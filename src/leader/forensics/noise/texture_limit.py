@@ -7,8 +7,6 @@ a power of frequency is fitted beside a constant (`quantised_noise.noise_before`
 to a quarter: docs/noise.md. And noise is everywhere: what a few blocks hardly have is none (`noise_everywhere`).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Overlapping square windows of a picture, half a side apart: which are known, how much of them is clipped, their DCT."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray

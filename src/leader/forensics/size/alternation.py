@@ -5,8 +5,6 @@ weights' first moment and half its curvature times that of the second; every ker
 looked for in the fourth differences, in which smooth pictures are weak.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

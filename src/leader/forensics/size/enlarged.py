@@ -5,8 +5,6 @@ over all rows, beats with the factor along the columns, and the other way round 
 interpolation in JPEG compressed images", CRV 2005). Blur leaves no such beat. The blocks of JPEG do, at multiples of 1/8.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -6,8 +6,6 @@ Lanczos overshoot on both sides. And at factors such as 1.5, the rhythm of rows 
 pixel here and one there, so that neighbours differ more where it left one out; box averages one pixel here and two there.
 """
 
-from __future__ import annotations
-
 from itertools import accumulate, pairwise
 
 import numpy as np

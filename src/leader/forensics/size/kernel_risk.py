@@ -6,8 +6,6 @@ that made it. A kernel assumed too soft amplifies detail that is there already a
 only leaves it a little soft; how much depends on the factor, on the noise, and on how much detail the picture has.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import lru_cache

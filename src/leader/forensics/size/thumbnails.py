@@ -15,8 +15,6 @@ Nearest neighbour takes a pixel that may lie beside the middle of its cell, and 
 interpolation without antialiasing stay in the middle. At odd factors all three are the same.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cache

@@ -4,8 +4,6 @@ Disks and straight lines are antialiased and change continuously with their widt
 uncertainty.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -5,8 +5,6 @@ networks by convolutions); attention has heads of a fixed width. The published I
 `ADMConfig(256, (1, 1, 2, 2, 4, 4), 2, (3, 4, 5), out_channels=6, head_channels=64)`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

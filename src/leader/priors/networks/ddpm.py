@@ -4,8 +4,6 @@ One attention head; strided convolutions after a zero row and column at the righ
 The published CelebA-HQ 256 network is `DDPMConfig(128, (1, 1, 2, 2, 4, 4), 2, (4,))`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -3,8 +3,6 @@
 Everything here is plain differentiable torch: reverse and forward mode both work through it.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

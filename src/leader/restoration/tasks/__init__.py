@@ -4,8 +4,6 @@ A new task is a class here, listed in TASKS, and the builder of its operator in 
 `module:Class`: a subclass of Task with its `operator`, or an operator, whose arguments are the options.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a task is: its words for people, its options, how a picture becomes a measurement, how a good one is degraded."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

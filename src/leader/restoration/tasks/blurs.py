@@ -2,8 +2,6 @@
 `borders`. No kernel of a photograph is known exactly: its uncertainty counts as noise (`leader.forensics.blur.doubt`).
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar
 

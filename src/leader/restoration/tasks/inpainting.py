@@ -1,7 +1,5 @@
 """Inpainting: missing pixels are filled in."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

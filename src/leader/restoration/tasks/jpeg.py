@@ -4,8 +4,6 @@ The measurement is what the file holds: multiples of known steps, taken again fr
 (`leader.forensics.jpeg.coefficients`), so that it works as well on a JPEG that was saved as PNG or cropped since.
 """
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Tasks that need little: denoising, colourisation, and compressed sensing, which starts from a container."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Super-resolution: a small picture becomes a large one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
