@@ -13,7 +13,7 @@ from leader.censoring import Censored
 from leader.errors import LeaderError, UsageError
 from leader.forensics import Examination, NotExamined, examine
 from leader.forensics.blur.width import Width
-from leader.forensics.noise.estimate import COARSE_COLOUR, NoiseEstimate, rounding
+from leader.forensics.noise.estimate import NoiseEstimate, rounding
 from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.messages import Note, Remedy
 from leader.operators import LinearOperator, WeightedPixels
@@ -222,8 +222,8 @@ def _noise(
             fact = f"What may be noise of {noise.grey.level:.2g} that is the same in all colours is taken for fine detail."
             notes.append(Note("grey noise", fact, Remedy("remove it", {"sigma": float(f"{noise.grey.level:.2g}")})))
             noise = replace(noise, spectrum=None)
-        if task.coarse_colour and noise.noise_has_coarse_colour:
-            noise = noise.raised(COARSE_COLOUR)
+        if task.coarse_colour:
+            noise = noise.raised()
         level, shape = math.hypot(noise.sigma, measured.doubt), noise.shot or noise.spectrum
         white = shape is None and noise.history is None
         notes.extend(noise.notes())

@@ -10,7 +10,7 @@ from PIL import Image
 from leader.forensics import NotExamined, examine
 from leader.forensics.jpeg.noise_planes import read_chroma, read_luma
 from leader.forensics.jpeg.quantised_noise import NOISES, profile_noise
-from leader.forensics.noise.estimate import NoiseEstimate
+from leader.forensics.noise.estimate import COARSE_COLOUR, COARSE_GROWING, NoiseEstimate
 from leader.pictures import from_pil
 
 
@@ -49,12 +49,15 @@ def test_white_noise_and_none_do_not_grow() -> None:
 
 
 def test_noise_whose_colour_is_coarse_counts_for_more_where_it_is_removed() -> None:
-    found = read_noise(np.random.default_rng(3).poisson(scene(3) * 50) / 50, 85)
-    assert found.noise_has_coarse_colour and found.shot is not None
-    more = found.raised(1.5)
-    assert more.shot is not None and more.white == 1.5 * found.white
-    assert float(more.shot.std(np.array(0.5))) == pytest.approx(1.5 * float(found.shot.std(np.array(0.5))))
-    assert not read_noise(np.random.default_rng(3).poisson(scene(1) * 50) / 50, 85).noise_has_coarse_colour
+    rng = np.random.default_rng(3)
+    found = read_noise(rng.poisson(scene(3) * 50) / 50, 85)
+    more = found.raised()
+    assert found.shot is not None and more.shot is not None and more.white == COARSE_GROWING * found.white
+    assert float(more.shot.std(np.array(0.5))) == pytest.approx(COARSE_GROWING * float(found.shot.std(np.array(0.5))))
+    white = read_noise(scene(3) * 0.8 + 0.1 + rng.normal(0, 0.07, (192, 256, 3)), 85)
+    assert white.raised().white == COARSE_COLOUR * white.white and 1 < COARSE_COLOUR < COARSE_GROWING
+    grey, fine = read_noise(rng.poisson(scene(1) * 50) / 50, 85), read_noise(scene(3), 30)
+    assert grey.raised() is grey and fine.raised() is fine
 
 
 def test_texture_without_colour_is_no_noise() -> None:

@@ -36,7 +36,8 @@ _CONSTANTS = read_constants("noise.estimate")
 LONGEST_SIDE, LARGE_PICTURE, SIDE_OF_LARGE = _CONSTANTS.counts("longest_side", "large_picture", "side_of_large")
 ENLARGED_CHROMA, COUNTED_ERROR, BEYOND_WHITE = _CONSTANTS.numbers("enlarged_chroma", "counted_error", "beyond_white")
 BEYOND_COMPRESSION, BENEATH_COMPRESSION = _CONSTANTS.numbers("beyond_compression", "beneath_compression")
-PATCHY, COARSE_COLOUR, MOST_UNEVEN = _CONSTANTS.numbers("patchy", "coarse_colour", "most_uneven")
+PATCHY, MOST_UNEVEN = _CONSTANTS.numbers("patchy", "most_uneven")
+COARSE_COLOUR, COARSE_GROWING = _CONSTANTS.numbers("coarse_colour", "coarse_growing")
 
 
 @dataclass(frozen=True)
@@ -61,19 +62,16 @@ class NoiseEstimate:
         return max(self.white, coloured, self.compression, self.rounding)
 
     @property
-    def noise_has_coarse_colour(self) -> bool:
-        """Whether it is mainly noise, not compression, with colours averaged over several pixels."""
-        sampled = self.history is not None and self.history.chroma is not None and self.history.sampling != (1, 1)
-        return sampled and self.spectrum is None and self.white > self.compression
-
-    @property
     def grey(self) -> NoiseSpectrum | None:
         """Its spectrum, if that is of white noise that is the same in all colours."""
         return None if self.spectrum is None or self.spectrum.table.shape != (3, 1, 1) else self.spectrum
 
-    def raised(self, times: float) -> NoiseEstimate:
-        """The estimate with the standard deviation of its white or growing noise multiplied by `times`."""
-        shot = self.shot
+    def raised(self) -> NoiseEstimate:
+        """What counts where noise is to be removed: more, if it is mainly noise whose colours JPEG averaged over pixels."""
+        sampled = self.history is not None and self.history.chroma is not None and self.history.sampling != (1, 1)
+        if not sampled or self.spectrum is not None or self.white <= self.compression:
+            return self
+        shot, times = self.shot, COARSE_COLOUR if self.shot is None else COARSE_GROWING
         if shot is not None:
             shot = ShotNoise(times**2 * shot.gain, times**2 * shot.floor, shot.least)
         return replace(self, white=times * self.white, shot=shot)
