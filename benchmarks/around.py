@@ -1,12 +1,12 @@
 """What a restoration costs around its loop, part by part: `leader restore` on pictures of 256 px, task by task.
 
-    python benchmarks/around.py --images photos/val                     # three pictures in turns, both precisions: tables in Markdown
+    python benchmarks/around.py --images photos/val             # three pictures in turns, both precisions: tables in Markdown
     python benchmarks/around.py --images photos/val --task jpeg --task none --pictures 5 --dtype auto
 
 Each run is a process of its own, as a user starts it; milliseconds of CPU time of one thread, so that other load on the machine
-matters little, medians over pictures. Import is all from the start of Python to the first line of the command, torch's part of it
-(an empty process that imports torch) beside; weights are those of prior and referee. Around is the share of everything but the
-loop; the last column is the same without the import, as for `leader.restore` in a program that runs already.
+matters little, medians over pictures. Import is all from the start of Python to the first line of the command; torch is its part
+that an empty process spends on importing torch. Weights are those of prior and referee. Around is the share of all but the
+loop; the last column is the same without imports, as for `leader.restore` in a program that runs already.
 """
 
 import json

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
 from leader.forensics.defects.chains import find_chains
-from leader.forensics.defects.neighbours import grow_mask, median_around, shift_values
+from leader.forensics.defects.neighbours import find_largest, grow_mask, hold_all, median_around, shift_values
 
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
@@ -45,7 +45,7 @@ def ridgeness(pixels: Floats) -> Floats:
     for down, right in ACROSS:
         one, other = shift_values(pixels, down, right), shift_values(pixels, -down, -right)
         outside = np.maximum(pixels - np.maximum(one, other), np.minimum(one, other) - pixels)
-        most = np.maximum(most, outside.max(2))
+        most = np.maximum(most, find_largest(outside))
     return most
 
 
@@ -55,7 +55,7 @@ def find_drawn(pixels: Floats) -> Flags:
     One grey level coincides by accident more often than three colours do, and black and white are where values were clipped.
     """
     ridge = ridgeness(pixels)
-    pure = (pixels <= 0).all(2) | (pixels >= 1).all(2)
+    pure = hold_all(pixels <= 0) | hold_all(pixels >= 1)
     chains = find_chains(ridge > np.where(pure, PURE_RIDGE, FAINT_RIDGE), pixels, SAME_COLOUR)
     shortest = SHORTEST_GREY if (pixels == pixels[..., :1]).all() else SHORTEST_DRAWN
     return chains.mask((chains.length >= shortest) & (chains.spread <= SAME_COLOUR), ridge.shape)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
-from leader.forensics.defects.neighbours import NEIGHBOURS, median_around, shift_values
+from leader.forensics.defects.neighbours import NEIGHBOURS, find_largest, hold_all, median_around, shift_values
 
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
@@ -36,7 +36,7 @@ def speckness(pixels: Floats, known: Flags) -> Floats:
     second = nearest.copy()
     for down, right in NEIGHBOURS:
         usable = shift_values(known, down, right) & _within(known.shape, down, right)
-        distance = np.where(usable, np.abs(shift_values(pixels, down, right) - pixels).max(2), np.float32(np.inf))
+        distance = np.where(usable, find_largest(np.abs(shift_values(pixels, down, right) - pixels)), np.float32(np.inf))
         second = np.minimum(second, np.maximum(nearest, distance))
         nearest = np.minimum(nearest, distance)
     second[[0, -1]], second[:, [0, -1]] = nearest[[0, -1]], nearest[:, [0, -1]]
@@ -51,7 +51,7 @@ def _within(shape: tuple[int, ...], down: int, right: int) -> Flags:
 
 def find_specks(pixels: Floats) -> Flags:
     """[H, W], the specks of pixels [H, W, C] in [0, 1]."""
-    pure: Flags = np.logical_or((pixels <= 0).all(2), (pixels >= 1).all(2))
+    pure: Flags = hold_all(pixels <= 0) | hold_all(pixels >= 1)
     known = np.ones(pure.shape, dtype=bool)
     candidates = pure | ~is_spread(pixels.mean(2))
     limits: Floats | None = None
