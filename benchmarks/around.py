@@ -4,8 +4,8 @@
     python benchmarks/around.py --images photos/val --task jpeg --task none --pictures 5 --dtype auto
 
 Each run is a process of its own, as a user starts it; milliseconds of CPU time of one thread, so that other load on the machine
-matters little, medians over pictures. Import is all from the start of Python to the first line of the command; torch is its part
-that an empty process spends on importing torch. Weights are those of prior and referee. Around is the share of all but the
+matters little, medians over pictures. Import is all from the start of Python to the first line of the command; torch is
+what an empty process spends on importing it. Weights are those of prior and referee. Around is the share of all but the
 loop; the last column is the same without imports, as for `leader.restore` in a program that runs already.
 """
 
