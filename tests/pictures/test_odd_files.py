@@ -16,6 +16,7 @@ from leader.errors import LeaderError
 from leader.pictures import FORMATS, SUFFIXES, Picture, from_pil, list_pictures, read_picture, write_picture
 from leader.pictures.deep import write_tiff
 from leader.pictures.exif import SHORT, Tag
+from leader.pictures.metadata import OWN_COLOURS
 from leader.restoration.arguments import as_picture
 from leader.train.data import decode, open_photographs
 from tests.forensics.fields import colour, find_in, peppered
@@ -54,6 +55,15 @@ def deep_planes() -> bytes:
     return head + places + np.arange(3 * side * side, dtype="<u2").tobytes()
 
 
+def jpeg_2000(at: int, value: int) -> bytes:
+    """Colours in JPEG 2000; a byte of what its codestream declares is another: depth and steps of a channel after byte 42."""
+    buffer = io.BytesIO()
+    PICTURE.save(buffer, "JPEG2000")
+    content = bytearray(buffer.getvalue())
+    content[content.index(b"\xff\x4f\xff\x51") + at] = value
+    return bytes(content)
+
+
 def animated_gif() -> bytes:
     buffer = io.BytesIO()
     frames = [Image.new("L", (16, 16), shade) for shade in (0, 255)]
@@ -71,9 +81,12 @@ REFUSED = {
     "large.png": (header_only(9_000, 9_000), "declares 9000 x 9000 pixels; at most"),
     "moving.gif": (animated_gif(), "several frames"),
     "page.jpg": (b"<html>404</html>", "is not a picture in a known format"),
-    "half.jpg": (jpeg(PICTURE)[:1500], "is damaged and cannot be decoded"),
+    "half.jpg": (jpeg(PICTURE)[:1500], "it is damaged or of an unsupported variant"),
     "cmyk.jpg": (jpeg(PICTURE.convert("CMYK")), "CMYK without a colour profile"),
     "deep.ppm": (b"P6 2 1 65535 " + bytes(12), "16-bit samples in a layout that cannot be read without loss"),
+    "deep.jp2": (jpeg_2000(42 + 3, 11), "more than 8 bits"),
+    "wide.jp2": (jpeg_2000(42 + 7, 2), "fewer pixels than brightness"),
+    "tall.jp2": (jpeg_2000(42 + 5, 2), "fewer pixels than brightness"),
     "wrong.jpg": (jpeg(PICTURE.convert("CMYK"), icc_profile=SRGB), "with a colour profile that cannot be applied"),
 }
 
@@ -180,6 +193,31 @@ def test_the_numbers_of_a_tiff_are_what_its_tags_say(tmp_path: Path) -> None:
         (tmp_path / "undefined.tif").write_bytes(content)
         with pytest.raises(LeaderError, match="of which none is white"):
             read_picture(tmp_path / "undefined.tif")
+
+
+def test_three_samples_packed_into_16_bits_are_not_16_bits_each(tmp_path: Path) -> None:
+    samples = np.array([[[31, 0, 0], [0, 63, 0]], [[0, 0, 31], [31, 63, 31]], [[0, 0, 0], [31, 0, 31]]])
+    packed = (samples[::-1] @ np.array([1 << 11, 1 << 5, 1])).astype("<u2").tobytes()
+    header = struct.pack("<IiiHHIIiiII", 40, 2, 3, 1, 16, 3, len(packed), 0, 0, 0, 0) + struct.pack("<3I", 0xF800, 0x7E0, 0x1F)
+    (tmp_path / "a.bmp").write_bytes(b"BM" + struct.pack("<IHHI", 66 + len(packed), 0, 0, 66) + header + packed)
+    picture = read_picture(tmp_path / "a.bmp")
+    assert picture.bits == 8
+    np.testing.assert_allclose(picture.pixels, samples / (31, 63, 31), atol=1e-6)
+
+
+def test_colours_that_only_the_file_describes_are_told(tmp_path: Path) -> None:
+    gamma, primaries = struct.pack(">I", 100_000), (31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000)
+    usual = chunk(b"gAMA", struct.pack(">I", 45_455)) + chunk(b"cHRM", struct.pack(">8I", *primaries))
+    content = png_of(struct.pack(">IIBBBBB", 8, 2, 8, 0, 0, 0, 0), bytes(18))
+    for more, told in (
+        (b"", ()),
+        (usual, ()),
+        (chunk(b"gAMA", gamma), (OWN_COLOURS,)),
+        (chunk(b"cHRM", struct.pack(">8I", *primaries[:-1], 7_500)), (OWN_COLOURS,)),
+        (chunk(b"sRGB", b"\0") + chunk(b"gAMA", gamma), ()),
+    ):
+        (tmp_path / "a.png").write_bytes(content[:33] + more + content[33:])
+        assert read_picture(tmp_path / "a.png").metadata.notes == told
 
 
 @pytest.mark.parametrize("bits", [1, 2, 4, 8, 16])

@@ -17,9 +17,9 @@ from PIL import Image, ImageCms, UnidentifiedImageError
 
 from leader.errors import LeaderError
 from leader.files import check_readable, printable
-from leader.pictures.deep import BITS, is_deep, raw_mode, read_deep
+from leader.pictures.deep import BITS, check_jpeg2000, is_deep, raw_mode, read_deep
 from leader.pictures.formats import AVIF, HEIF, READ, SERVED, format_by_mark
-from leader.pictures.heif import can_avif, kind_of, read_still
+from leader.pictures.heif import can_avif, kind_of, list_losses, read_still
 from leader.pictures.jpeg_history import read_history
 from leader.pictures.metadata import metadata_of, orientation_of
 from leader.pictures.picture import MOST_PIXELS, Floats, Picture, from_samples
@@ -42,11 +42,17 @@ def read_picture(path: Path, most_pixels: int = MOST_PIXELS) -> Picture:
             return read_still(path, name, lambda size: _check_size(size, name, most_pixels))
         with _open_image(path, name, kind) as image:
             _check_header(image, name, most_pixels)
+            if image.format == "JPEG2000":
+                check_jpeg2000(image, name)
             with _within_reason(image):
                 if is_deep(image) and image.mode != "CMYK":  # asked before getexif, which decodes a PNG
                     deep = from_samples(read_deep(image, path, READ), 16, image.info.get("icc_profile"))
                     return _upright(replace(deep, metadata=metadata_of(image)), orientation_of(image))
-                return _upright(_with_history(image, name), orientation_of(image))
+                picture = _upright(_with_history(image, name), orientation_of(image))
+            if kind == AVIF:
+                notes = (*picture.metadata.notes, *list_losses(path))
+                picture = replace(picture, metadata=replace(picture.metadata, notes=notes))
+            return picture
 
 
 def _open_image(path: Path, name: str, kind: str | None) -> Image.Image:
@@ -98,7 +104,10 @@ def _explaining(name: str, path: Path | None = None) -> Iterator[None]:
     except UnidentifiedImageError as error:
         raise LeaderError(_describe_unknown(name, None if path is None else _beginning(path))) from error
     except Exception as error:  # decoders of damaged files raise errors of every kind
-        raise LeaderError(f"{name} is damaged and cannot be decoded ({printable(str(error))}); get an intact copy.") from error
+        raise LeaderError(
+            f"{name} cannot be decoded ({printable(str(error))}): it is damaged or of an unsupported variant; get an "
+            "intact copy, or save it again as an ordinary PNG, JPEG or TIFF file."
+        ) from error
 
 
 def _opens(path: Path) -> bool:
