@@ -149,6 +149,8 @@ def deep_grey(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
 
 def test_16_bit_grey_has_the_same_values_in_restoration_and_training(tmp_path: Path) -> None:
     exact = deep_grey(tmp_path / "ramp.png")
+    deep_grey(tmp_path / "ramp.jp2")
+    np.testing.assert_allclose(read_picture(tmp_path / "ramp.jp2").pixels[..., 0], exact, atol=1e-6)
     np.testing.assert_allclose(as_picture(tmp_path / "ramp.png").pixels[..., 0], exact, atol=1e-6)
     trained = np.asarray(decode(tmp_path / "ramp.png")).astype(float) / 255
     assert trained.shape == (32, 32, 3)
