@@ -222,6 +222,19 @@ def test_colours_that_only_the_file_describes_are_told(tmp_path: Path) -> None:
         assert read_picture(tmp_path / "a.png").metadata.notes == told
 
 
+@pytest.mark.parametrize(("first", "second", "read"), [(0, 1, True), (0, 0, False), (1, 0, False), (0, 2, False)])
+def test_a_smaller_copy_in_a_tiff_is_no_page(tmp_path: Path, first: int, second: int, read: bool) -> None:
+    """first, second: NewSubfileType, whose bit 1 is set for a copy."""
+    whole, copy = PICTURE.crop((0, 0, 40, 24)), PICTURE.crop((0, 0, 20, 12))
+    whole.encoderinfo, copy.encoderinfo = {"tiffinfo": {254: first}}, {"tiffinfo": {254: second}}
+    whole.save(tmp_path / "a.tif", save_all=True, append_images=[copy, copy], tiffinfo={254: first})
+    if not read:
+        with pytest.raises(LeaderError, match="several frames or pages"):
+            read_picture(tmp_path / "a.tif")
+        return
+    np.testing.assert_array_equal(np.asarray(whole), np.asarray(read_picture(tmp_path / "a.tif").rgb()))
+
+
 @pytest.mark.parametrize("bits", [1, 2, 4, 8, 16])
 def test_the_one_transparent_shade_of_a_grey_png(tmp_path: Path, bits: int) -> None:
     values = np.arange(16).reshape(2, 8) % 2**bits

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageCms, UnidentifiedImageError
@@ -26,6 +27,7 @@ from leader.pictures.picture import MOST_PIXELS, Floats, Picture, from_samples
 
 SAMPLE_FORMAT, SIGNED = 339, 2
 PHOTOMETRIC, WHITE_IS_ZERO = 262, 0
+SUBFILE, REDUCED = 254, 1
 """Tags of a TIFF, and values of theirs."""
 SMALL = 1_000_000
 """A picture with this many pixels fits into any memory."""
@@ -150,9 +152,25 @@ def _within_reason(image: Image.Image) -> Iterator[None]:
 
 def _check_header(image: Image.Image, name: str, most_pixels: int) -> None:
     _check_size(image.size, name, most_pixels)
-    # phones store a depth map or preview as a second picture (MPO): the first one is the photograph
-    if getattr(image, "n_frames", 1) > 1 and image.format != "MPO":
+    if _count_pages(image) > 1:
         raise LeaderError(f"{name} holds several frames or pages; extract the one to restore into a file of its own.")
+
+
+def _count_pages(image: Any) -> int:
+    """Frames that are pictures of their own. Phones add a depth map or preview to theirs (MPO); cameras and scanners add
+    smaller copies to a TIFF.
+    """
+    frames = int(getattr(image, "n_frames", 1))
+    if image.format == "MPO" or frames == 1:
+        return 1
+    if image.format != "TIFF" or image.tag_v2.get(SUBFILE, 0) & REDUCED:
+        return frames
+    own = 1
+    for number in range(1, frames):
+        image.seek(number)
+        own += not image.tag_v2.get(SUBFILE, 0) & REDUCED
+    image.seek(0)
+    return own
 
 
 def _check_size(size: tuple[int, int], name: str, most_pixels: int) -> None:
