@@ -222,7 +222,7 @@ def test_colours_that_only_the_file_describes_are_told(tmp_path: Path) -> None:
         assert read_picture(tmp_path / "a.png").metadata.notes == told
 
 
-@pytest.mark.parametrize(("first", "second", "read"), [(0, 1, True), (0, 0, False), (1, 0, False), (0, 2, False)])
+@pytest.mark.parametrize(("first", "second", "read"), [(0, 1, True), (0, 0, False), (1, 1, False), (0, 2, False)])
 def test_a_smaller_copy_in_a_tiff_is_no_page(tmp_path: Path, first: int, second: int, read: bool) -> None:
     """first, second: NewSubfileType, whose bit 1 is set for a copy."""
     whole, copy = PICTURE.crop((0, 0, 40, 24)), PICTURE.crop((0, 0, 20, 12))
