@@ -22,7 +22,7 @@ from leader.pictures import FORMATS, Picture, check_format, container, from_pil,
 from leader.pictures.container import Measurement, read_container, write_container
 from leader.pictures.picture import Floats
 
-LOSSY = (".jpg", ".jpeg", ".avif")
+LOSSY = (".jpg", ".jpeg", ".jfif", ".avif")
 
 
 def random_picture(channels: int, alpha: bool, bits: int, seed: int = 0) -> Picture:
