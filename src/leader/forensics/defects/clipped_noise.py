@@ -37,7 +37,7 @@ def is_clipped_noise(found: Flags, pixels: Floats, fewest: float) -> bool:
 
 
 def measure_reach(plane: Floats) -> Floats:
-    """[2, H, W], how many times the noise around a pixel of plane [H, W] in [0, 1] black and white lie off, whether that noise was
+    """[2, H, W], how many times the noise around a pixel of plane [H, W] in [0, 1] black and white lie off, whether it was
     added to pixels or to light: what was added to light is far stronger in the shadows.
     """
     found = []

@@ -2,8 +2,8 @@
 
 Edges, lines and corners have two such neighbours; texture, stars and grain have their own scale, the median of the same
 number around them, which a speck must exceed several times. Pure black and white need less, where there are enough of them and
-they are no noise that was clipped: noise reaches black where it is dark, and a defect strikes dark and bright places alike. Other
-specks are defects where many stand out very far, since the tail of a texture ends soon.
+they are no clipped noise (`clipped_noise`); other specks are defects where many stand out very far, since the tail of a
+texture ends soon.
 """
 
 import math
@@ -53,7 +53,7 @@ def _within(shape: tuple[int, ...], down: int, right: int) -> Flags:
 def find_specks(pixels: Floats) -> Flags:
     """[H, W], the specks of pixels [H, W, C] in [0, 1]."""
     at_limits = find_limits(pixels)
-    pure: Flags = at_limits.any(0)
+    pure: Flags = np.logical_or(*at_limits)
     known = np.ones(pure.shape, dtype=bool)
     candidates = pure | ~is_spread(pixels.mean(2))
     limits: Floats | None = None
