@@ -311,11 +311,19 @@ def test_a_motion_along_rows_is_told_and_not_undone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "level", "left"), [("deblur", "doubtful", True), ("deblur", "fine", False), ("jpeg", "failed", False)]
+    ("task", "level", "left"),
+    [
+        ("deblur", "doubtful", True),
+        ("deblur", "fine", False),
+        ("inpaint", "doubtful", True),
+        ("inpaint", "failed", True),
+        ("inpaint", "fine", False),
+        ("jpeg", "failed", False),
+    ],
 )
-def test_a_blur_nobody_spoke_of_is_undone_only_where_the_result_is_fine(task: str, level: Level, left: bool) -> None:
+def test_what_nobody_spoke_of_is_undone_or_filled_in_only_where_the_result_is_fine(task: str, level: Level, left: bool) -> None:
     done = restore(image(scene()), "denoise", sigma=0.05, steps=2, prior=CheapPrior(), check=False)
     found = replace(diagnose(image(scene(64))), advice=Advice(task, {"kernel": "disk:3"}))
     judged = replace(done, verdict=Verdict(level), posed=replace(done.posed, diagnosis=found))
-    with pytest.raises(NothingToRepairError, match="left as it is") if left else nullcontext():
+    with pytest.raises(NothingToRepairError, match=f"judged {level}, so the picture is left") if left else nullcontext():
         check_advised(judged)
