@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import (
@@ -112,8 +111,8 @@ def profile_noise(coefficients: Array, steps: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Cells:
-    """How often coefficients lie up to `inner`, up to `outer` and beyond, by frequency: counts [3, K]; those of frequencies that
-    have all in common are counted together.
+    """How often coefficients lie up to `inner`, up to `outer` and beyond, by frequency: counts [3, K]. Frequencies for
+    which all of these are equal are counted together.
     """
 
     counts: Array
