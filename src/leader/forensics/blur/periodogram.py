@@ -106,8 +106,8 @@ def _tiles(shape: tuple[int, ...], side: int) -> Iterator[tuple[slice, slice]]:
 
 
 def mix_neighbours(power: Array) -> Array:
-    """A power [..., T, T / 2 + 1] at the frequencies of rfft2 as tiles under the window see it: mixed with that of its neighbours.
-    The first and the last column, which no plane looks at, stay.
+    """A power [..., T, T / 2 + 1] at the frequencies of rfft2 as tiles under the window see it: mixed with that of its
+    neighbours, but for the first and the last column, which no plane looks at.
 
     The window of Hann has three coefficients, (-1/4, 1/2, -1/4) along each axis: powers (1, 4, 1) / 6 after scaling.
     """

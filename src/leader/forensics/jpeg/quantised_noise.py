@@ -111,8 +111,8 @@ def profile_noise(coefficients: Array, steps: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Cells:
-    """How often coefficients lie up to `inner`, up to `outer` and beyond, by frequency: counts [3, K]; those of frequencies
-    that have all in common are counted together.
+    """How often coefficients lie up to `inner`, up to `outer` and beyond, by frequency: counts [3, K]. Frequencies for
+    which all of these are equal are counted together.
     """
 
     counts: Array
