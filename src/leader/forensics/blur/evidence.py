@@ -85,16 +85,15 @@ def fit(
     for _ in range(rounds):
         scene, white = _parts(state, K, phi)
         S = scene + white + known
-        share = w / S
-        pull = share * (1 - P / S)
-        bend = share / S
-        gradient = np.concatenate([(pull * scene) @ phi, white * pull.sum(1, keepdims=True)], axis=1).astype(np.float64)
+        pull = w * (1 - P / S) / S
+        bend = w / S**2
+        gradient = np.concatenate([(pull * scene) @ phi, (pull * white).sum(1, keepdims=True)], axis=1).astype(np.float64)
         both = bend * scene
         half = ((both * scene) @ pairs).astype(np.float64)
         fisher[:, upper[0], upper[1]] = half
         fisher[:, upper[1], upper[0]] = half
-        fisher[:, :size, size] = fisher[:, size, :size] = white * (both @ phi)
-        fisher[:, size, size] = white[:, 0] ** 2 * bend.sum(1)
+        fisher[:, :size, size] = fisher[:, size, :size] = (both * white) @ phi
+        fisher[:, size, size] = (bend * white * white).sum(1)
         fisher[:, range(size + 1), range(size + 1)] += precision
         gradient += precision * (state - mean)
         move = -np.linalg.solve(fisher, gradient[..., None])[..., 0]
