@@ -12,7 +12,7 @@ from leader.methods import SITCOM
 from tests.bench.tiny import TOML, tiny, write_tiny
 
 FOLDER = Path(__file__).parents[2] / "experiments"
-EXPERIMENTS = sorted(path for path in FOLDER.glob("*.toml") if path.stem not in ("tasks", "forms", "search"))
+EXPERIMENTS = sorted(path for path in FOLDER.glob("*.toml") if path.stem not in ("tasks", "forms"))
 
 
 def test_rows_expand_with_labels_and_hosts(tmp_path: Path) -> None:

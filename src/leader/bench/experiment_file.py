@@ -99,7 +99,7 @@ def find_experiment(name: str, folder: Path = Path("experiments")) -> Path:
     for path in (Path(name), folder / f"{name}.toml"):
         if os.path.isfile(path):  # also False for an invalid file name
             return path
-    known = sorted(path.stem for path in folder.glob("*.toml") if path.stem not in ("tasks", "forms", "search"))
+    known = sorted(path.stem for path in folder.glob("*.toml") if path.stem not in ("tasks", "forms"))
     if not known:
         raise LeaderError(f"There is no experiment '{name}' and no folder '{folder}' here; give the path of its file.")
     raise unknown_name("experiment", name, known)
