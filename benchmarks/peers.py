@@ -49,7 +49,6 @@ app = typer.Typer(add_completion=False, help=__doc__)
 
 @app.command()
 def setup(folder: Path = ROOT / "out" / "peers") -> None:
-    """Make the environment."""
     venv.create(folder, with_pip=True)
     pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--constraint", str(ROOT / "constraints.txt")]
     lines = (Path(__file__).parent / "peers.txt").read_text().split("# no dependencies\n")

@@ -62,7 +62,6 @@ def net_error(net: PyramidNet, clean: Tensor, sigma: float) -> Tensor:
 
 
 def psnr(error: Tensor) -> float:
-    """Mean over images of the PSNR in dB."""
     return float((-10 * error.mean((1, 2, 3)).log10()).mean())
 
 
@@ -107,7 +106,6 @@ def calibration_bins(prior: PyramidPrior, clean: Tensor) -> list[float]:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=Path, default=Path("src/leader/samples/test"), help="folder of test pictures")
     parser.add_argument("--size", type=int, default=256, help="central crops of this size")

@@ -62,7 +62,6 @@ def identity(record: Record) -> tuple[Any, ...]:
 
 
 def restore(small: Image.Image, part: Image.Image, down: str) -> Record:
-    """What becomes of a thumbnail."""
     made = leader.restore(small, "sr", size=SIZE, down=down, quality="draft", check=False)
     found = {"psnr": round(psnr(made.array, part), 3), "sigma": round(made.sigma, 5)}
     return {**found, "down": made.posed.options["down"], "misread": round(made.posed.misread, 3)}
@@ -80,7 +79,6 @@ def run(
     step: Annotated[int, typer.Option(help="Every how manieth thumbnail is restored.")] = 1,
     records: Path = RECORDS,
 ) -> None:
-    """Restores the thumbnails that are not in the records."""
     torch.set_num_threads(1)
     jobs = (
         ({**what, "way": way}, partial(restore, small, part, GIVEN[what["kernel"]] if way == "known" else "auto"))

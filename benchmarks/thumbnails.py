@@ -118,7 +118,6 @@ def draw_features(folder: Path, each: int, seed: int) -> Iterator[tuple[str, flo
 
 @app.command()
 def fit(folder: Path, each: int = 12) -> None:
-    """Fits the network to a folder of photographs."""
     draws = (sorted(draw_features(folder, each, 1 + draw), key=lambda row: row[1]) for draw in range(DRAWS))
     rows = [row for draw in draws for row in draw]
     found = np.array([add_facts(features, factor, compressed) for _, factor, compressed, features in rows])

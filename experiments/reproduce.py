@@ -201,7 +201,6 @@ def pace(name: Annotated[str, typer.Argument(help="A registered prior; random we
 
 
 def _time(work: Callable[[], object]) -> float:
-    """Seconds of the processor that a piece of work takes."""
     begin = time.process_time()
     work()
     return time.process_time() - begin

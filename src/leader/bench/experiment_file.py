@@ -168,7 +168,6 @@ def load_tasks(names: list[str] | None = None) -> list[Task]:
 
 
 def _forms_of_rows(block: _Block, forms: Collection[str], where: str) -> Collection[str]:
-    """The forms that have the rows of a block."""
     for name in block.forms:
         if name not in forms:
             raise unknown_name(f"form of the rows of {where}", name, forms)
@@ -204,7 +203,6 @@ def _read_numbers(what: str, given: tuple[int, ...] | int, least: int) -> tuple[
 
 
 def _own(method: str, entry: Any, form: str) -> dict[str, Any]:
-    """Steps and settings of one method in a form."""
     if method not in METHODS:
         raise unknown_name(f"method in the form '{form}'", method, METHODS)
     own = read_entries(_Own, entry, f"method '{method}' of the form", form)
@@ -214,7 +212,6 @@ def _own(method: str, entry: Any, form: str) -> dict[str, Any]:
 
 
 def _read_shown(values: Any, name: str) -> Shown:
-    """The entries of [table] and [figure], checked."""
     shown = read_entries(Shown, values, "table", name)
     if shown.kind not in (None, *KINDS):
         raise LeaderError(f"{name} names the unknown kind '{shown.kind}'; use distances, or a kind of figure.")
@@ -279,7 +276,6 @@ def _expand(block: _Block, tasks: Mapping[str, str], where: str) -> Iterator[Row
 
 
 def _estimator(given: str | dict[str, Any] | None, where: str) -> str | Frozen | None:
-    """How Sigma is estimated: a name, or a table of settings."""
     if not isinstance(given, dict):
         return given
     check_plain(given, f"'estimator' in the rows of {where}")

@@ -79,7 +79,6 @@ def read_entries(file: Traversable, kind: str) -> list[dict[str, Any]]:
 
 
 def parsed(file: Traversable) -> dict[str, Any]:
-    """The content of a TOML file of the package."""
     return parse_toml_text(file.read_text(encoding="utf-8"))
 
 
