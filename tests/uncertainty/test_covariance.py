@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.fft
 import torch
 from torch import Tensor
 
@@ -23,7 +22,7 @@ from leader.operators import (
 from leader.priors.gaussian import Gaussian, GaussianPrior, stationary
 from leader.priors.spectrum import Spectrum, dct_radius
 from leader.uncertainty import covariance
-from leader.uncertainty.dct import dct2, idct2
+from leader.uncertainty.dct import dct2
 from tests.cheap_prior import CheapPrior
 from tests.uncertainty.spectra import toy_spectrum
 
@@ -45,13 +44,6 @@ OPERATORS: dict[str, LinearOperator] = {
     "cs": WalshHadamard(SHAPE, 0.4),
     "denoise": Denoising(SHAPE),
 }
-
-
-def test_the_transform_is_the_orthonormal_dct() -> None:
-    x = torch.randn(2, 3, 5, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    expected = scipy.fft.dctn(x.numpy(), axes=(-2, -1), norm="ortho")
-    np.testing.assert_allclose(dct2(x).numpy(), expected, atol=1e-12)
-    np.testing.assert_allclose(idct2(dct2(x)).numpy(), x.numpy(), atol=1e-12)
 
 
 def test_a_spectrum_reproduces_its_nodes_and_has_unit_mean() -> None:
