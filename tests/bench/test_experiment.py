@@ -50,6 +50,23 @@ steps = [10, 20]
         tiny(tmp_path, TOML.replace("\n[form.small]", block.replace("B = {}", "B = {}, {}")))
 
 
+def test_blocks_may_share_what_an_inner_one_may_replace(tmp_path: Path) -> None:
+    block = """[[rows]]
+methods = ["ddrm"]
+steps = 9
+
+[[rows.rows]]
+plugins = [["satp"]]
+rows = [{ label = "a" }, { label = "b", steps = 8 }]
+
+[[rows.rows]]
+label = "c"
+
+[form.small]"""
+    rows = tiny(tmp_path, TOML.replace("[form.small]", block)).rows[-3:]
+    assert [(row.label, row.plugins, row.steps) for row in rows] == [("a", ("satp",), 9), ("b", ("satp",), 8), ("c", (), 9)]
+
+
 def test_rows_that_take_calls_come_in_a_later_wave(tmp_path: Path) -> None:
     first, second = waves(tiny(tmp_path).cells())
     assert {cell.row for cell in second} == {"DDNM, uniform"}

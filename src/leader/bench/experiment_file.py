@@ -4,7 +4,8 @@ title = "..."
 tasks = ["sr-clean", "sr"]              names of [task.NAME] tables, of tasks.toml beside the file or of the package's
                                         own; here and elsewhere `module:Class` names a class in your own file
 
-[[rows]]                                every combination of the lists becomes one row
+[[rows]]                                every combination of the lists becomes one row; blocks may be the `rows` of one that
+                                        holds what they share
 methods = ["ddnm", "ddpg"]
 plugins = [[], ["equs"], ["leader"]]
 settings = { satp = { budget = 0.01 } } of the method; tables named after plug-ins hold theirs
@@ -43,6 +44,7 @@ from leader.errors import LeaderError, UsageError, unknown_name
 from leader.methods import METHODS, make_method
 from leader.plugins import BUNDLES, PLUGINS, label_plugin, make_plugin
 from leader.schedule import GRIDS
+from leader.toml import join_rows
 from leader.uncertainty.estimators import read_estimator
 
 HOME = Path(__file__).parent
@@ -116,7 +118,7 @@ def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experime
         raise unknown_name(f"form of '{path.stem}'", form, forms)
     entries = _check_table(forms[own], f"The form '{own}' of {where}")
     chosen = _form(merge_settings(_read_shared_form(shared, form), entries), changes, f"{form} of {path.name}")
-    blocks = [read_entries(_Block, block, "block of rows", path.name) for block in document.rows]
+    blocks = [read_entries(_Block, block, "block of rows", path.name) for block in join_rows(document.rows)]
     tasks = tuple(_task(name, definitions) for name in document.tasks)
     known = dict(zip(document.tasks, (task.label for task in tasks), strict=True))
     rows = tuple(row for block in blocks for row in _expand(block, known, where) if own in _forms_of_rows(block, forms, where))
