@@ -2,6 +2,7 @@
 
     python benchmarks/holes.py run --images photos/val --count 8          resumes; records in benchmarks/records/holes.jsonl
     python benchmarks/holes.py table --part val                           PSNR, LPIPS and verdicts beside the two others
+    python benchmarks/holes.py blend photos/val --count 8                 by the share of patches in the answer
     python benchmarks/holes.py distance photos/val --count 4              errors by distance from the nearest known pixel
     python benchmarks/holes.py maps photos/val                            what the trust map does not know, by task
 
@@ -109,6 +110,27 @@ def run(
     looks: str = "natural",
 ) -> None:
     add_missing(RECORDS, list_jobs(images, count, looks.split(",")))
+
+
+@app.command()
+def blend(images: Path, count: int = 8, holes: str = "40,64,96", shares: str = "0,0.3,0.4,0.5,0.6,0.7,0.8,1") -> None:
+    """PSNR and LPIPS by the share of patches in the answer; the rest is the network's."""
+    groups: dict[tuple[int, float], list[Record]] = defaultdict(list)
+    for index, (_, truth) in enumerate(crops(images, count)):
+        for hole in map(int, holes.split(",")):
+            mask = mask_of(hole, index)
+            network, patches = (
+                torch.from_numpy(
+                    leader.restore((truth * mask)[0], "inpaint", mask=mask, check=False, settings={"patches": setting}).array
+                ).permute(2, 0, 1)[None]
+                for setting in ({"wide": SIDE}, {"share": 1.0})
+            )
+            for share in map(float, shares.split(",")):
+                groups[hole, share].append(score(torch.lerp(network, patches, share), truth))
+    print("| hole | share | PSNR | LPIPS |\n| ---: | ---: | ---: | ---: |")
+    for (hole, share), rows in sorted(groups.items()):
+        means = f"{mean(r['psnr'] for r in rows):.2f}", f"{mean(r['lpips'] for r in rows):.4f}"
+        print_rows([[hole, f"{share:.1f}", *means]])
 
 
 @app.command()

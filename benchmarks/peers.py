@@ -3,6 +3,7 @@
     python benchmarks/peers.py setup                           # out/peers: an environment with the rivals, about 2 GB
     out/peers/bin/python benchmarks/peers.py run --images photos/test --count 8     # resumes; records/peers.jsonl
     python benchmarks/peers.py table                           # medians with quartiles, by task
+    out/peers/bin/python benchmarks/peers.py sheet --images photos/test --out peers.jpg
 
 Central crops of 256 px of photographs at half size. Programs take turns at every picture, so that load on the machine falls on
 all of them; seconds are processor seconds on one thread, without loading; memory is the process's largest, libraries and all.
@@ -28,6 +29,7 @@ from common import Images, append_records, locate_records, print_rows, read_reco
 from numpy.typing import NDArray
 from peer_cases import MARGIN, SIDE, TASKS, Bytes, Case, make_case
 from peer_rows import ROWS, Restore, Row
+from PIL import Image, ImageDraw
 
 from leader import __version__
 from leader.bench.images import list_images, load_image, to_pixels
@@ -149,6 +151,32 @@ def _name_versions() -> str:
     lines = (Path(__file__).parent / "peers.txt").read_text().splitlines()
     pinned = [line.replace("==", " ") for line in lines if "==" in line]
     return "Versions: " + ", ".join([*pinned, f"torch {version('torch')}"]) + f"; Python {sys.version.split()[0]}."
+
+
+@app.command()
+def sheet(images: Images = "photos/test", number: int = 0, out: Path = Path("peers.jpg"), size: int = 160) -> None:
+    """Draw what every program made of one photograph: a row a task."""
+    photograph = _load(list_images(images)[number])
+    cases = {task: make_case(task, photograph, number) for task in TASKS}
+    lines = {task: [("truth", truth)] for task, (_, truth) in cases.items()}
+    for row in ROWS:
+        with closing(make_engine(1)) as worker:
+            for task in row.tasks:
+                found = _ask(worker, row, cases[task][0])
+                if found is not None:
+                    lines[task].append((row.name, (found[0].clip(0, 1) * 255).round().astype(np.uint8)))
+    _draw(list(lines.values()), size).save(out, quality=88)
+
+
+def _draw(lines: list[list[tuple[str, Bytes]]], size: int) -> Image.Image:
+    page = Image.new("RGB", (max(map(len, lines)) * size, len(lines) * (size + 14)), "white")
+    pen = ImageDraw.Draw(page)
+    for i, line in enumerate(lines):
+        for j, (name, picture) in enumerate(line):
+            inner = Image.fromarray(picture).resize((size - 4, size - 4), Image.Resampling.LANCZOS)
+            page.paste(inner, (j * size + 2, i * (size + 14) + 14))
+            pen.text((j * size + 2, i * (size + 14) + 2), name[:26], fill="black")
+    return page
 
 
 if __name__ == "__main__":
