@@ -219,6 +219,7 @@ class Diagnosis:
             else {"task": self.advice.task, "options": dict(self.advice.options), "command": self.command},
             "words": [*self.sentences(), self.conclusion()],
             "drawing": found.drawing,
+            "dithered": found.dithered,
         }
         plain: dict[str, Any] = json.loads(json.dumps(content, default=lambda value: value.item()))  # NumPy's numbers
         return plain
@@ -245,7 +246,7 @@ UNASKED = {
     "deblur": ("There seemed to be a blur, but the result of removing it", "undo the blur"),
     "inpaint": ("There seemed to be defects, but the result of filling them in", "fill them in"),
 }
-"""Repairs that replace what the picture shows, and so are kept only if the result is fine: what is told, and what to ask for."""
+"""Repairs that replace what the picture shows, so that only fine results are kept: what is told, and what to ask for."""
 
 
 def check_advised(restored: Restoration) -> None:
@@ -344,6 +345,8 @@ def _compression(found: Findings) -> list[str]:
 
 def _noise(found: Findings) -> list[str]:
     noise = found.noise
+    if found.dithered:
+        return []
     if noise is None:
         return ["Its noise cannot be measured: the picture is too small or too empty."]
     if not found.noisy and found.noise_level >= VISIBLE_NOISE:
