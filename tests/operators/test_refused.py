@@ -35,6 +35,7 @@ from leader.operators import (
     motion_kernel,
     random_mask,
 )
+from leader.operators.pillow_resize import MixedSR
 
 SHAPE = (3, 5, 7)
 MASK = (torch.arange(35).reshape(5, 7) % 6 > 1).float()
@@ -96,6 +97,19 @@ REFUSED: list[tuple[str, Callable[[Any], object], tuple[Any, ...]]] = [
         "measured coefficients must be",
         lambda wrong: WalshHadamard((1, 8, 8), indices=torch.tensor(wrong)),
         ([0, 0], [64], [-1], [0.5]),
+    ),
+    (
+        "shares that sum to 100",
+        lambda text: MixedSR((1, 8, 8), 2, None, text),
+        (
+            *("box", "box:100+", "box:40+lanczos:50", "box:40+box:60", "bicubic:40+box:60"),
+            *("box:-10+lanczos:110", "box:4.5+lanczos:95.5"),
+        ),
+    ),
+    (
+        r"factor must be a number from 1|cannot become one of",
+        lambda options: build_task("sr", (3, 8, 16), down="lanczos", **options),
+        ({"factor": 0}, {"factor": 9}, {"factor": math.nan}, {"small": (9, 4)}, {"small": 4}),
     ),
     ("powers of two; found", WalshHadamard, ((3, 8, 12), (3, 12, 8), (3, 0, 8), (3, 8, 0))),
     (r"must lie in \(0, 1\]", lambda ratio: WalshHadamard((3, 8, 8), ratio=ratio), (0, 1.1)),

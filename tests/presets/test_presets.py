@@ -75,6 +75,7 @@ def test_published_rows() -> None:
     assert find("imagenet-256", "daps", "cs", 0.05)["tau"] == pytest.approx(0.01 / 2**0.5, rel=1e-3)
     assert find("ffhq-256", "dcdp", "inpaint", 0.0)["first"] == 700
     assert find("celebahq-256", "pirp", "sr-bicubic", 0.0)["lam"] == 0.25
+    assert find("celebahq-256", "pirp", "deblur-motion", 0.05)["gamma"] == 5.0, "as DDPG"
     assert find("celebahq-256", "ddnm", "cs", 0.1)["eta"] == 0.85
     assert find("embedded", "ddnm", "sr-bicubic", 0.0)["eta"] == 0.985
     assert find("embedded", "ddnm", "sr-bicubic", 0.05)["eta"] == 0.646
@@ -159,7 +160,10 @@ def test_settings_of_a_bundle_hold_where_it_is_asked_for(shelf: list[dict[str, A
     shelf.append(entry("any", "ddnm", "any", "any", **settings))
 
     def planned(*plugins: str, **given: Any) -> Any:
-        return Sampler(CheapPrior(), "ddnm", plugins, **given).plan(blurred(0.05)).plugins
+        made = Sampler(CheapPrior(), "ddnm", plugins, **given).plan(blurred(0.05))
+        for item, told in zip(made.plugins, made.settings["plugins"]):
+            assert type(item)(**{key: value for key, value in told.items() if key != "name"}) == item, "what is told is enough"
+        return made.plugins
 
     ucdc, satp = planned("leader")
     assert (ucdc.scatter, satp.budget, satp.eta) == (0.7, 0.1, 9.0)

@@ -1,7 +1,7 @@
 """diagnose: what is wrong with a picture, in words and as data, and the command that would repair it.
 
 One repair is advised, the most urgent of those that are certain: defects, noise, blur, compression. Transparent parts stay so.
-What was filled in or sharpened without being asked for is kept only if the result is fine.
+What was filled in or sharpened without being asked for is kept only if nothing is wrong with the result.
 Noise comes before blur because it hides the fine detail in which a blur shows; noise that hardly exceeds a JPEG's own error
 cannot be distinguished from it, and is left to the repair of the JPEG. Scratches and single pixels are reported but not filled
 in if they may be content: in a JPEG, where a wire looks like a scratch and the dot of an i like a dead pixel, and in drawings.
@@ -248,17 +248,20 @@ UNASKED = {
     "deblur": ("There seemed to be a blur, but the result of removing it", "undo the blur"),
     "inpaint": ("There seemed to be defects, but the result of filling them in", "fill them in"),
 }
-"""Repairs that replace what the picture shows, so that only fine results are kept: what is told, and what to ask for."""
+"""Repairs that replace what the picture shows: what is told if the result is not kept, and what to ask for."""
 
 
 def check_advised(restored: Restoration) -> None:
     """Raises NothingToRepairError if a blur was undone or defects were filled in without being asked for, and the result is not
-    judged fine.
+    judged fine. That what fills a torn area is invented speaks against trusting it, not against showing it.
     """
     advice = None if restored.posed.diagnosis is None else restored.posed.diagnosis.advised()
-    if advice and advice.task in UNASKED and restored.verdict is not None and restored.verdict.level != "fine":
+    verdict = restored.verdict
+    if advice is None or advice.task not in UNASKED or verdict is None:
+        return
+    if verdict.level == "failed" or any(reason.code != "invented" for reason in verdict.reasons):
         seemed, wish = UNASKED[advice.task]
-        fact = f"{seemed} was judged {restored.verdict.level}, so the picture is left as it is."
+        fact = f"{seemed} was judged {verdict.level}, so the picture is left as it is."
         raise NothingToRepairError(Note("left", fact, Remedy(wish, {"task": advice.task, **advice.options})))
 
 
