@@ -46,6 +46,7 @@ FIELDS: dict[str, type | tuple[type, ...]] = {
     "advice": (dict, type(None)),
     "words": list,
     "drawing": bool,
+    "dithered": bool,
 }
 
 
@@ -113,6 +114,18 @@ def test_a_jpeg_and_its_copy() -> None:
     copy = checked(diagnose(file.convert("RGB")))
     assert copy["jpeg"]["resaved"] and abs(copy["jpeg"]["quality"] - 40) <= 6
     assert "was a JPEG before" in " ".join(copy["words"])
+
+
+@pytest.mark.parametrize("levels", [2, 4])
+def test_dithering_is_neither_noise_nor_blur(levels: int) -> None:
+    """Ordered: thresholds in squares of 4 pixels, whose diagonals look like those of a motion."""
+    order = np.array([[0, 8, 2, 10], [12, 4, 14, 6], [3, 11, 1, 9], [15, 7, 13, 5]]) / 16 + 1 / 32
+    shades = np.asarray(image(scene()).convert("L").crop((0, 0, 192, 160))) / 255 * (levels - 1)
+    dithered = np.floor(shades) + (shades % 1 > np.tile(order, (40, 48)))
+    found = diagnose(Image.fromarray(np.round(dithered * 255 / (levels - 1)).astype(np.uint8)))
+    content = checked(found)
+    assert content["dithered"] and content["blur"] is None and content["jpeg"] is None and found.advice is None
+    assert f"only {levels} levels" in found.in_words() and not checked(diagnose(image(scene())))["dithered"]
 
 
 def test_an_enlarged_picture_is_told_and_not_enlarged_again() -> None:

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from leader import presets
 from leader.errors import LeaderError
 from leader.files import sha256_of
+from leader.forensics.noise.light import LightNoise
 from leader.forensics.noise.shot import ShotNoise
 from leader.pictures import Picture, write_picture
 from leader.priors import loading
@@ -216,3 +218,13 @@ def test_kept_shot_noise_is_gain_floor_and_least(picture: Path) -> None:
     assert summary["shot_noise"] == [0.01, -0.002, 0.003]
     again = arguments_of(summary)["sigma"]
     assert again == Coloured(summary["sigma"], ShotNoise(gain=0.01, floor=-0.002, least=0.003))
+
+
+def test_kept_noise_of_light_has_its_gamma(picture: Path) -> None:
+    noise = LightNoise(gain=0.01, floor=0.002, least=0.003, gamma=1.8)
+    summary = through_json(restore(picture, "denoise", sigma=Coloured(0.1, noise), steps=2))
+    again = arguments_of(summary)["sigma"]
+    assert again == Coloured(summary["sigma"], noise) and type(again.shape) is LightNoise
+    for wrong in (0.0, "x", math.inf):
+        with pytest.raises(LeaderError, match="noise_spectrum or shot_noise"):
+            arguments_of({**summary, "shot_noise": [0.01, 0.002, 0.003, wrong]})

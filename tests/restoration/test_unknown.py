@@ -232,3 +232,22 @@ def test_a_sharp_picture_is_left_as_it_is_whatever_kernel_is_given() -> None:
 @pytest.mark.parametrize("kernel", ["auto", "gaussian:3"])
 def test_a_run_with_a_kernel_of_the_picture_s_own_is_repeated_to_the_bit(blurred: Image.Image, kernel: str) -> None:
     repeat(blurred, "deblur", kernel=kernel, method="ddnm", plugins=(), steps=2)
+
+
+@pytest.mark.parametrize(("down", "right"), [(1, -3), (-2, 0), (0, 4)])
+def test_a_table_that_would_shift_the_picture_is_centred(down: int, right: int) -> None:
+    """One without doubt is used as it is, and so is one by name. The picture is too small to speak for a width."""
+    picture = from_pil(image(scene(64)).crop((0, 0, 60, 50)))
+    taps = np.pad(gaussian_kernel(1.2).numpy(), ((4, 6), (5, 3)))
+    middle = (np.array(taps.shape) - 1) // 2
+    places = np.argwhere(taps == taps.max())[0]
+    table = np.roll(taps, (middle[0] + down - places[0], middle[1] + right - places[1]), (0, 1))
+    request = Request(examine(picture))
+    used = TASKS["deblur"].read({"kernel": table, "kernel_doubt": 0.3}, request)["kernel"].numpy()
+    assert np.unravel_index(used.argmax(), used.shape) == tuple((size - 1) // 2 for size in used.shape)
+    assert used[used > 0] == pytest.approx(table[table > 0]) and [note.code for note in request.notes] == ["off-centre kernel"]  # type: ignore[attr-defined]
+    exact = TASKS["deblur"].read({"kernel": table, "kernel_doubt": 0}, Request(examine(picture)))["kernel"]
+    assert exact.numpy() == pytest.approx(table)
+    untouched = Request(examine(picture))
+    TASKS["deblur"].read({"kernel": "motion:3", "kernel_doubt": 0.3}, untouched)
+    assert "off-centre kernel" not in [getattr(note, "code", "") for note in untouched.notes]

@@ -17,7 +17,7 @@ from leader.forensics.blur.search import BlurSearch, find_blur
 from leader.forensics.blur.views import middle
 from leader.forensics.constants import read_constants
 from leader.forensics.defects.areas import find_areas
-from leader.forensics.defects.defects import Defects, find_defects, is_reduced
+from leader.forensics.defects.defects import Defects, count_few_levels, find_defects, is_reduced
 from leader.forensics.defects.drawing import is_drawing
 from leader.forensics.jpeg.block_grid import find_history
 from leader.forensics.jpeg.blocks import Array, Flags
@@ -30,6 +30,8 @@ from leader.pictures.picture import Floats, Picture
 
 _CONSTANTS = read_constants("examination")
 HOLE, GREY = _CONSTANTS.numbers("hole", "grey")
+
+DITHERED = "Its channels have only {} levels: what lies between them may be dots, so neither noise nor blur can be found."
 
 Found = TypeVar("Found")
 
@@ -68,7 +70,8 @@ class Examination:
             return NotExamined("The search for traces of JPEG was switched off.")
         if self.picture.bits != 8 and self.picture.history is None:
             return NotExamined("Pixels of more than 8 bits are not searched for blocks of JPEG.")
-        return last_compression(self._for_noise[0], self.picture.history, self._for_noise[1], search=self.picture.bits == 8)
+        search = self.picture.bits == 8 and self.few_levels is None
+        return last_compression(self._for_noise[0], self.picture.history, self._for_noise[1], search)
 
     @property
     def history(self) -> JpegHistory | None:
@@ -95,6 +98,8 @@ class Examination:
 
     @cached_property
     def blur(self) -> BlurSearch:
+        if self.few_levels is not None:
+            return BlurSearch(None, DITHERED.format(self.few_levels))
         return find_blur(self.picture.pixels, self.noise, self.known)
 
     @cached_property
@@ -123,6 +128,11 @@ class Examination:
         # what looks like noise of all colours is detail that the kernel left in a thumbnail
         noise = None if found is None else found.sigma if found.grey is None else found.white
         return recognise_kernel(self.picture.pixels, factor, self.history is not None, noise)
+
+    @cached_property
+    def few_levels(self) -> int | None:
+        """Levels of a channel, if they are so few that what lies between them is made of dots."""
+        return count_few_levels(self.picture.pixels)
 
     @cached_property
     def drawing(self) -> bool:

@@ -30,6 +30,7 @@ class Findings:
     defects    kinds of defects, and `defect_share` of the pixels
     missing    share of transparent pixels
     drawing    whether it looks drawn rather than photographed, so that dots and lines may be what it shows
+    dithered   whether its channels have so few levels that what looks like noise is how it was reduced
     """
 
     size: tuple[int, int]
@@ -42,6 +43,7 @@ class Findings:
     defect_share: float
     missing: float
     drawing: bool = False
+    dithered: bool = False
 
     @property
     def history(self) -> JpegHistory | None:
@@ -52,6 +54,8 @@ class Findings:
     def noisy(self) -> bool:
         """Whether there is noise worth removing."""
         least = VISIBLE_NOISE
+        if self.dithered:
+            return False
         if self.history is not None and self._reached_steps < REACHED_STEPS:
             return False  # what such coarse steps leave is content
         if self.noise is not None and self.noise.spectrum is None:
@@ -86,7 +90,8 @@ def collect_findings(examination: Examination) -> Findings:
     if seen is not examination and not missing and not seen.drawing and examination.torn.any():  # corners are not in the middle
         kinds, share = tuple(dict.fromkeys((TORN, *kinds))), max(share, float(examination.torn.mean()))
     noise = found_or_none(seen.noise)
-    return Findings(picture.size, picture.bits, seen.grey, noise, blur, enlarged, kinds, share, missing, seen.drawing)
+    dithered = seen.few_levels is not None
+    return Findings(picture.size, picture.bits, seen.grey, noise, blur, enlarged, kinds, share, missing, seen.drawing, dithered)
 
 
 def _doubt_blur(found: BlurSearch) -> BlurSearch:

@@ -136,13 +136,16 @@ def as_seed(seed: Any, what: str = "seed") -> int:
     return int(seed)
 
 
+SHAPES = ("gaussian", "disk", "line", "motion")
+
+
 def as_kernel(kernel: TableLike) -> Tensor:
     """gaussian:STD, disk:RADIUS, line:LENGTH:ANGLE, motion:SEED, a file (.npy, .txt, .csv or a picture), or a table of
     numbers -> [kh, kw] that sums to 1.
     """
     if isinstance(kernel, Exactly):
         return _exact_kernel(kernel.values)
-    drawn = _words(kernel, ("gaussian", "disk", "line", "motion"))
+    drawn = _words(kernel, SHAPES)
     if drawn is not None:
         kind, text = drawn
         if kind == "motion":
@@ -159,6 +162,11 @@ def as_kernel(kernel: TableLike) -> Tensor:
             raise UsageError(f"Unknown kernel '{printable(kernel)}': use one of {KERNELS.replace('|', ', ')}, or a file.")
         return load_kernel(_narrow(read_table(Path(kernel), "kernel", WIDEST_KERNEL**2)))
     return load_kernel(_narrow(kernel))
+
+
+def is_drawn(kernel: TableLike) -> bool:
+    """Whether a kernel is named, as in gaussian:STD, not a table or a file."""
+    return not isinstance(kernel, Exactly) and _words(kernel, SHAPES) is not None
 
 
 def gaussian_std(kernel: TableLike) -> float:

@@ -24,6 +24,7 @@ from leader.forensics.blur.search import is_upright
 from leader.forensics.defects.defects import TORN
 from leader.forensics.findings import LEAST_TORN, VISIBLE_NOISE, Findings, collect_findings
 from leader.forensics.noise.estimate import NoiseEstimate
+from leader.forensics.noise.light import LightNoise
 from leader.messages import Note, Reader, Remedy, render
 from leader.restoration.arguments import ImageLike, as_picture
 from leader.restoration.tasks import TASKS
@@ -47,6 +48,7 @@ NOISES = {
     "white": "white noise",
     "coloured": "noise that is not white but blotchy or coloured,",
     "shot": "noise that grows with the light,",
+    "light": "noise that is strongest in the shadows,",
     "grey": "noise that is the same in all colours,",
 }
 
@@ -219,6 +221,7 @@ class Diagnosis:
             else {"task": self.advice.task, "options": dict(self.advice.options), "command": self.command},
             "words": [*self.sentences(), self.conclusion()],
             "drawing": found.drawing,
+            "dithered": found.dithered,
         }
         plain: dict[str, Any] = json.loads(json.dumps(content, default=lambda value: value.item()))  # NumPy's numbers
         return plain
@@ -347,6 +350,8 @@ def _compression(found: Findings) -> list[str]:
 
 def _noise(found: Findings) -> list[str]:
     noise = found.noise
+    if found.dithered:
+        return []
     if noise is None:
         return ["Its noise cannot be measured: the picture is too small or too empty."]
     if not found.noisy and found.noise_level >= VISIBLE_NOISE:
@@ -361,4 +366,6 @@ def _noise(found: Findings) -> list[str]:
 def _kind(noise: NoiseEstimate) -> str:
     if noise.spectrum is not None:
         return "coloured"
-    return "white" if noise.shot is None else "shot"
+    if noise.shot is None:
+        return "white"
+    return "light" if isinstance(noise.shot, LightNoise) else "shot"

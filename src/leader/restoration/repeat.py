@@ -23,6 +23,7 @@ from torch import Tensor
 import leader
 from leader.errors import LeaderError
 from leader.files import printable, sha256_of
+from leader.forensics.noise.light import LightNoise
 from leader.forensics.noise.shot import ShotNoise
 from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.pictures import MOST_PIXELS
@@ -192,8 +193,7 @@ def _sigma_of(summary: Mapping[str, Any]) -> float | Coloured:
     table, line = summary.get("noise_spectrum"), summary.get("shot_noise")
     try:
         if line is not None:
-            gain, floor, least = line
-            return Coloured(sigma, ShotNoise(gain, floor, least))
+            return Coloured(sigma, ShotNoise(*line) if len(line) == 3 else LightNoise(*line))
         return sigma if table is None else Coloured(sigma, NoiseSpectrum(np.array(table, dtype=np.float64)))
     except (TypeError, ValueError, OverflowError, LeaderError) as error:
         raise _malformed("noise_spectrum or shot_noise", "that of a kept run", error) from error

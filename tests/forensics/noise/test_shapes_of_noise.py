@@ -11,6 +11,7 @@ from scipy import ndimage
 from leader.forensics.noise.coloured import noise_spectrum
 from leader.forensics.noise.estimate import rounding
 from leader.forensics.noise.level import estimate_noise
+from leader.forensics.noise.light import light_noise
 from leader.forensics.noise.shot import ShotNoise, shot_noise
 from leader.forensics.noise.texture_limit import white_limit
 from leader.pictures.jpeg_history import read_history
@@ -176,6 +177,35 @@ def test_counted_light_that_was_clipped() -> None:
     found = measure_noise(drawn)
     assert found.shot is not None and found.shot.gain == pytest.approx(1 / 60, rel=0.25)
     assert found.sigma == pytest.approx(math.sqrt(paper.mean() / 60), rel=0.1)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize(("read", "gain"), [(0.02, 0.0), (0.05, 0.002)])
+def test_noise_of_light_falls_with_brightness(read: float, gain: float, channels: int) -> None:
+    clean = ramp(0.2, 0.95)[..., :channels]
+    light = clean**2.2
+    light += np.sqrt(gain * light + read**2) * draw(2, channels)
+    seen = light.clip(0, 1) ** (1 / 2.2)
+    found = light_noise(seen, None, LEAST)
+    assert found is not None and math.sqrt(found.floor) == pytest.approx(read, rel=0.15)
+    middle = np.array([0.45, 0.8])  # the derivative of pixels by light, where noise is far weaker than light
+    expected = np.sqrt(gain * middle**2.2 + read**2) * middle**-1.2 / 2.2
+    np.testing.assert_allclose(found.std(middle), expected, rtol=0.15)
+    assert measure_noise(seen).shot == found and "falls with brightness" in found.words()
+    assert found.level(clean) == pytest.approx(math.sqrt(((seen - clean) ** 2).mean()), rel=0.2)
+    assert found.raised(0.5).std(middle).min() == 0.5 and found.weakened(0.25).floor == found.floor / 4
+
+
+def test_what_is_no_noise_of_light() -> None:
+    """White noise behind gamma, counted light, and texture of the shadows, which is not everywhere in them."""
+    for sigma in (0.03, 0.1):
+        assert light_noise((ramp(0.02, 0.98) + sigma * draw(1)).clip(0, 1), None, LEAST) is None
+    assert light_noise((np.random.default_rng(0).poisson(60 * ramp()) / 60).clip(0, 1), None, LEAST) is None
+    shadows = ramp(0.2, 0.95)[..., :1]
+    patches = np.kron(np.random.default_rng(3).random((11, 11)) < 0.8, np.ones((12, 12)))[:SIDE, :SIDE, None]
+    textured = (shadows**2.2 + 0.04 * patches * draw(4, 1)).clip(0, 1) ** (1 / 2.2)
+    assert light_noise(textured, None, LEAST) is None
+    assert light_noise((shadows**2.2 + 0.04 * draw(4, 1)).clip(0, 1) ** (1 / 2.2), None, LEAST) is not None
 
 
 def test_white_noise_does_not_grow_with_brightness() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from leader.forensics.noise.coloured import noise_spectrum
 from leader.forensics.noise.estimate import PATCHY
-from leader.forensics.noise.shot import ShotNoise, _share_of_weakest_colour, shot_noise
+from leader.forensics.noise.shot import ShotNoise, share_of_weakest_colour, shot_noise
 from leader.forensics.noise.texture_limit import CHANCE, noise_everywhere
 from leader.transforms import OPPONENT
 from tests.forensics.noise.reading import measure_noise
@@ -89,5 +89,5 @@ def test_noise_of_light_is_whole_along_every_axis_where_channels_differ() -> Non
     found, mean = ShotNoise(0.02, 0.0, 0.001), np.tile([0.6, 0.4, 0.15], (400, 1))
     drawn = np.random.default_rng(0).standard_normal((400, 3, 8, 8))
     noise = found.std(mean)[..., None, None] * drawn
-    assert _share_of_weakest_colour(found, noise, mean) == 1
-    assert _share_of_weakest_colour(found, noise / 2, mean) == pytest.approx(CHANCE**2 / 4, rel=0.06)
+    assert share_of_weakest_colour(found, noise, mean) == 1
+    assert share_of_weakest_colour(found, noise / 2, mean) == pytest.approx(CHANCE**2 / 4, rel=0.06)

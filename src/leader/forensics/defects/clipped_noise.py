@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
 from leader.forensics.defects.neighbours import hold_all, median_around
+from leader.forensics.noise.light import GAMMA
 
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 
 _CONSTANTS = read_constants("defects.clipped_noise")
-OUT_OF_REACH, EVEN, GAMMA = _CONSTANTS.numbers("out_of_reach", "even", "gamma")
+OUT_OF_REACH, EVEN = _CONSTANTS.numbers("out_of_reach", "even")
 NORMAL_MEDIAN = 0.6745
 """Of the distance from the mean, in standard deviations."""
 GREY_LEVEL = 1 / 255

@@ -16,6 +16,7 @@ Flags = NDArray[np.bool_]
 
 _CONSTANTS = read_constants("defects.defects")
 MANY_SPECKS, WIDE_STEP = _CONSTANTS.numbers("many_specks", "wide_step")
+FEW_LEVELS = _CONSTANTS.count("few_levels")
 PALETTE, MOST_LOOKED_AT, FEWEST_LOOKED_AT = _CONSTANTS.counts("palette", "most_looked_at", "fewest_looked_at")
 FINE_QUALITY, COARSE_QUALITY = _CONSTANTS.counts("fine_quality", "coarse_quality")
 TORN = "torn areas"
@@ -62,6 +63,12 @@ def is_reduced(pixels: NDArray[np.float32]) -> bool:
     if coloured and len(np.unique(seen, axis=0)) <= PALETTE:
         return True
     return all(len(levels) > 1 and float(np.median(np.diff(levels))) >= WIDE_STEP for levels in map(np.unique, seen.T))
+
+
+def count_few_levels(pixels: NDArray[np.float32]) -> int | None:
+    """Levels that a channel of pixels [H, W, C] uses at most, 2 or more; None where they are too many to be dithered."""
+    most = max(len(np.unique(channel)) for channel in np.moveaxis(pixels, 2, 0))
+    return most if 2 <= most <= FEW_LEVELS else None
 
 
 def find_defects(pixels: NDArray[np.float32], history: JpegHistory | None, torn: Flags | None = None) -> Defects:

@@ -2,8 +2,7 @@
 
 Edges, lines and corners have two such neighbours; texture, stars and grain have their own scale, the median of the same
 number around them, which a speck must exceed several times. Pure black and white need less, where there are enough of them and
-they are no clipped noise (`clipped_noise`); other specks are defects where many stand out very far, since the tail of a
-texture ends soon.
+they are no clipped noise; other specks are defects where many stand out very far, since the tail of a texture ends soon.
 """
 
 import math

@@ -4,9 +4,9 @@ One number is estimated: the standard deviation that a data term should assume f
   white        the white noise that was there before the picture was compressed
   compression  the root mean square error of the last compression, from its steps and what is left of the coefficients
   rounding     that of 8 or 16 bits
-Noise that grows with brightness (`shot_noise`, behind JPEG `noise_curve`), is not white (`coloured_noise`) or is the same in
-all colours (`grey_noise`) is described in addition, and compression by its bands if detail will be amplified
-(`compression_spectrum`).
+Noise that grows with brightness (`shot_noise`, behind JPEG `noise_curve`), falls with it (`light_noise`), is not white
+(`coloured_noise`) or is the same in all colours (`grey_noise`) is described in addition, and compression by its bands if detail
+will be amplified (`compression_spectrum`).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from leader.forensics.jpeg.quantised_noise import compression_error, step_error
 from leader.forensics.noise.coloured import noise_spectrum
 from leader.forensics.noise.grey import find_faintest, grey_noise
 from leader.forensics.noise.level import estimate_noise
+from leader.forensics.noise.light import light_noise
 from leader.forensics.noise.shot import ShotNoise, shot_noise
 from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.forensics.noise.texture_limit import CHANCE, noise_everywhere, white_limit
@@ -91,7 +92,7 @@ def noise_behind(pixels: Array, known: Flags | None, bits: int, history: JpegHis
     """The noise of pixels [H, W, 1 or 3] in [0, 1] whose compression is known; None: they never had one."""
     least = rounding(bits)
     if history is None:
-        shot = shot_noise(pixels, known, least)
+        shot = shot_noise(pixels, known, least) or light_noise(pixels, known, least)
         if shot is not None:  # what dark places have would pass for all there is
             return NoiseEstimate(shot.level(pixels if known is None else pixels[known]), 0.0, least, None, None, shot)
         white, grey = _white_of_pixels(pixels, known), pixels.mean(2, keepdims=True)

@@ -10,7 +10,7 @@ what the weakest axis of colour has of the variance on the line.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -60,11 +60,11 @@ class ShotNoise:
 
     def weakened(self, share: float) -> ShotNoise:
         """With `share` of its variance."""
-        return ShotNoise(share * self.gain, share * self.floor, self.least)
+        return replace(self, gain=share * self.gain, floor=share * self.floor)
 
     def raised(self, sigma: float) -> ShotNoise:
         """With white noise of standard deviation sigma added."""
-        return self if sigma == 0 else ShotNoise(self.gain, self.floor + sigma**2, math.hypot(self.least, sigma))
+        return self if sigma == 0 else replace(self, floor=self.floor + sigma**2, least=math.hypot(self.least, sigma))
 
     def words(self) -> str:
         """The finding as a sentence without a full stop."""
@@ -95,40 +95,69 @@ def shot_noise(pixels: Array, known: Flags | None, least: float) -> ShotNoise | 
     known  [H, W] marks valid pixels
     least  smallest standard deviation at any brightness: that of rounding
     """
-    windows, usable = view_windows(pixels, known, BLOCK)
-    usable &= share_clipped(windows) <= MOST_LOST
-    if int(usable.sum()) < FEWEST_FITTED:
+    blocks = Blocks.of(pixels, known)
+    if blocks is None:
         return None
-    coefficients = np.moveaxis(transform_windows(pixels, np.eye(pixels.shape[2]), BLOCK), 0, 2)
-    mean = windows.mean((3, 4))
-    # relative to the brightness, otherwise dark blocks would always be the flattest
-    energy = (coefficients[..., STRUCTURE] ** 2).sum((2, 3)) / (mean.mean(2) + 0.05)
-    chosen = [choose_flattest(energy, usable, usable, FITTED_SHARE)]
+    chosen = [choose_flattest(blocks.energy, blocks.usable, blocks.usable, FITTED_SHARE)]
     if pixels.shape[2] == 3:
         # the flattest of all may be a sky of one brightness; without colour, textures would pass for noise
-        chosen.append(_flattest_of_every_brightness(energy, usable, mean.mean(2)))
-    found = (_fit(coefficients[flat], mean[flat], least) for flat in chosen)
+        chosen.append(blocks.flattest_of_every_brightness())
+    found = (_fit(blocks.coefficients[flat], blocks.mean[flat], least) for flat in chosen)
     return next((one for one in found if one is not None), None)
 
 
-def _flattest_of_every_brightness(energy: Array, usable: Flags, brightness: Array) -> Flags:
-    """The flattest of the usable blocks [R, X] in each of some equal shares by brightness."""
-    edges = np.quantile(brightness[usable], np.linspace(0, 1, SHARES + 1))
-    parts = [usable & (brightness >= low) & (brightness <= high) for low, high in pairwise(edges)]
-    return np.asarray(np.logical_or.reduce([choose_flattest(energy, part, part, FITTED_SHARE) for part in parts]))
+@dataclass(frozen=True)
+class Blocks:
+    """Overlapping blocks [R, X, C] of a picture.
+
+    coefficients  [R, X, C, 8, 8]; mean: [R, X, C]
+    usable        [R, X], which are known, and not most of them black or white
+    energy        [R, X], what is not flat
+    """
+
+    coefficients: Array
+    mean: Array
+    usable: Flags
+    energy: Array
+
+    @classmethod
+    def of(cls, pixels: Array, known: Flags | None) -> Blocks | None:
+        """Those of pixels [H, W, C]; None if too few of them are usable."""
+        windows, usable = view_windows(pixels, known, BLOCK)
+        usable &= share_clipped(windows) <= MOST_LOST
+        if int(usable.sum()) < FEWEST_FITTED:
+            return None
+        coefficients = np.moveaxis(transform_windows(pixels, np.eye(pixels.shape[2]), BLOCK), 0, 2)
+        mean = windows.mean((3, 4))
+        # relative to the brightness, otherwise dark blocks would always be the flattest
+        energy = (coefficients[..., STRUCTURE] ** 2).sum((2, 3)) / (mean.mean(2) + 0.05)
+        return cls(coefficients, mean, usable, energy)
+
+    def flattest_of_every_brightness(self) -> Flags:
+        """The flattest of the usable blocks [R, X] in each of some equal shares by brightness."""
+        brightness = self.mean.mean(2)
+        edges = np.quantile(brightness[self.usable], np.linspace(0, 1, SHARES + 1))
+        parts = [self.usable & (brightness >= low) & (brightness <= high) for low, high in pairwise(edges)]
+        return np.asarray(np.logical_or.reduce([choose_flattest(self.energy, part, part, FITTED_SHARE) for part in parts]))
 
 
 def _fit(coefficients: Array, mean: Array, least: float) -> ShotNoise | None:
     """The noise of blocks [N, C, 8, 8] of these means [N, C]."""
-    variance = (coefficients[..., FINEST] ** 2).mean(-1)
-    found = _line(mean.reshape(-1), variance.reshape(-1), least) if variance.size >= FEWEST_FITTED else None
-    if found is None or mean.shape[1] == 1:
+    line = fit_line(coefficients, mean, least)
+    if line is None or line.gain < max(CLEAR_SLOPE * line.gain_error, SMALLEST_GAIN):
+        return None
+    middle = math.sqrt(max(line.floor + line.gain / 2, least**2))
+    found = ShotNoise(line.gain, line.floor, max(least, DARKEST * middle))
+    dark, bright = found.std(np.array([0.2, 0.8]))
+    if (bright / dark) ** 2 <= GROWING:
+        return None
+    if mean.shape[1] == 1:
         return found
-    share = _share_of_weakest_colour(found, coefficients, mean)
+    share = share_of_weakest_colour(found, coefficients, mean)
     return found.weakened(share) if share * found.gain >= SMALLEST_GAIN else None
 
 
-def _share_of_weakest_colour(found: ShotNoise, coefficients: Array, mean: Array) -> float:
+def share_of_weakest_colour(found: ShotNoise, coefficients: Array, mean: Array) -> float:
     """The share of the variance of `found` that blocks [N, 3, 8, 8] of these means [N, 3] have along the weakest axis of
     colour, at most 1: noise has all of it along every axis, texture little across colours.
     """
@@ -139,8 +168,23 @@ def _share_of_weakest_colour(found: ShotNoise, coefficients: Array, mean: Array)
     return min(1.0, CHANCE**2 * float((has / said).min()))
 
 
-def _line(mean: Array, variance: Array, least: float) -> ShotNoise | None:
-    """floor + gain * brightness through variances [N], each of about 15 squares, texture left out as it is met."""
+@dataclass(frozen=True)
+class Line:
+    """Variance = floor + gain * brightness, and the standard errors of both."""
+
+    floor: float
+    gain: float
+    floor_error: float
+    gain_error: float
+
+
+def fit_line(coefficients: Array, mean: Array, least: float) -> Line | None:
+    """The line through the variances of blocks [N, C, 8, 8] of these means [N, C], texture left out as it is met; None where
+    they do not tell.
+    """
+    mean, variance = mean.reshape(-1), (coefficients[..., FINEST] ** 2).mean(-1).reshape(-1)
+    if variance.size < FEWEST_FITTED:
+        return None
     spread = math.sqrt(2 / int(FINEST.sum()))
     line, covariance = np.array([max(float(np.median(variance)), least**2), 0.0]), np.eye(2)
     keep = np.ones(len(variance), bool)
@@ -161,11 +205,5 @@ def _line(mean: Array, variance: Array, least: float) -> ShotNoise | None:
             return None
     if not covariance[1, 1] > 0:
         return None  # all blocks have the same brightness: no line can be fitted
-    floor, gain = float(line[0]), float(line[1])
-    error = OVERLAP * spread * math.sqrt(float(covariance[1, 1]))
-    if gain < max(CLEAR_SLOPE * error, SMALLEST_GAIN):
-        return None
-    middle = math.sqrt(max(floor + gain / 2, least**2))
-    found = ShotNoise(gain, floor, max(least, DARKEST * middle))
-    dark, bright = found.std(np.array([0.2, 0.8]))
-    return found if (bright / dark) ** 2 > GROWING else None
+    errors = OVERLAP * spread * np.sqrt(np.diag(covariance))
+    return Line(float(line[0]), float(line[1]), float(errors[0]), float(errors[1]))

@@ -20,7 +20,7 @@ from leader.forensics.noise.estimate import NoiseEstimate, rounding
 from leader.messages import Note, Remedy
 from leader.operators import paper_gaussian_taps
 from leader.pictures.picture import Picture
-from leader.restoration.arguments import KERNELS, Exactly, as_kernel, gaussian_std
+from leader.restoration.arguments import KERNELS, Exactly, as_kernel, gaussian_std, is_drawn
 from leader.restoration.borders import blurred_by_camera, extended_blur
 from leader.restoration.invention import strong_blur
 from leader.restoration.tasks.base import Measured, Option, Request, Task, Values
@@ -30,6 +30,8 @@ SHAPES = f"FILE|{KERNELS}"
 DOUBT = 0.1
 """Relative uncertainty of the width of a given kernel."""
 LARGEST_DOUBT = 0.5
+OFF_CENTRE = 1.0
+"""Pixels between the middle of a table and its centre of mass from which on it would shift the picture."""
 
 
 def _kernel(kernel: Any, request: Request) -> Tensor:
@@ -97,6 +99,28 @@ def _with_found_kernel(given: Values, request: Request) -> Values:
     return {**given, "kernel": search.blur.kernel, "kernel_doubt": search.blur.error if doubt is None else doubt}
 
 
+def _centre(given: Values, values: dict[str, Any], request: Request) -> dict[str, Any]:
+    """The options with a table centred on its centre of mass to the pixel, since it would shift the picture otherwise; a table
+    without doubt, or from a run to repeat, is used as it is.
+    """
+    said = given.get("kernel")
+    if said is None or isinstance(said, Exactly) or is_drawn(said) or not values["kernel_doubt"]:
+        return values
+    kernel: Tensor = values["kernel"]
+    down, right = (
+        float((kernel.sum(1 - axis) * torch.arange(size)).sum() / kernel.sum()) - (size - 1) // 2
+        for axis, size in enumerate(kernel.shape)
+    )
+    if math.hypot(down, right) < OFF_CENTRE:
+        return values
+    fact = f"The kernel's centre of mass lies {right:+.1f}, {down:+.1f} pixels off its middle, which would shift the picture"
+    remedy = Remedy("use the kernel as given", {"kernel_doubt": 0})
+    request.notes.append(Note("off-centre kernel", f"{fact}; it was centred.", remedy))
+    top, left = (2 * max(0, -round(off)) for off in (down, right))
+    below, beyond = (2 * max(0, round(off)) for off in (down, right))
+    return {**values, "kernel": torch.nn.functional.pad(kernel, (left, beyond, top, below))}
+
+
 def _held_against_the_picture(given: Values, values: dict[str, Any], request: Request) -> dict[str, Any]:
     """The options with a narrower kernel if the picture refutes the width of the given one, and with none if the picture is
     sharp; a note if a wider one explains it better. A kernel without doubt, or from a run to repeat, is used as it is.
@@ -152,7 +176,7 @@ class Deblur(Task):
 
     def read(self, given: Values, request: Request) -> dict[str, Any]:
         values = super().read(_with_found_kernel(given, request), request)
-        return values if request.degrading else _held_against_the_picture(given, values, request)
+        return values if request.degrading else _held_against_the_picture(given, _centre(given, values, request), request)
 
     def measured(self, examination: Examination, values: Values) -> Measured:
         picture = examination.picture
