@@ -15,12 +15,14 @@ from leader.files import sha256_of
 from leader.forensics.noise.shot import ShotNoise
 from leader.pictures import Picture, write_picture
 from leader.priors import loading
+from leader.restoration import restore as restoring
 from leader.restoration.degrade import degrade_file
 from leader.restoration.repeat import arguments_of, weights_hash
 from leader.restoration.restore import prepare, restore
 from leader.restoration.restored import Restoration
 from leader.restoration.whitening import Coloured
 from leader.schedule import Grid
+from leader.trust.measuring import Numbers, RunFacts
 from leader.uncertainty.estimators import Difference
 from tests.cheap_prior import CheapPrior, photograph
 
@@ -140,12 +142,18 @@ def test_seed_and_id_choose_the_noise(picture: Path) -> None:
     assert torch.equal(alone(seed=7), alone(seed=7, ids=[0])) and not torch.equal(alone(seed=7), alone(seed=8))
 
 
-def test_threads_are_those_of_the_run_and_put_back(picture: Path) -> None:
-    before = torch.get_num_threads()
+def test_threads_are_those_of_the_run_and_put_back(picture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, measure = torch.get_num_threads(), restoring.measure
     seen: list[int] = []
+
+    def judge(facts: RunFacts) -> Numbers:
+        seen.append(torch.get_num_threads())
+        return measure(facts)
+
+    monkeypatch.setattr(restoring, "measure", judge)
     ready = prepare(picture, "denoise", sigma=0.1, steps=2, threads=before + 1)
     ready.run(lambda _: seen.append(torch.get_num_threads()))
-    assert set(seen) == {before + 1} and torch.get_num_threads() == before
+    assert seen == [before + 1] * 3 and torch.get_num_threads() == before
     assert ready.plan.settings["threads"] == before + 1
 
 
