@@ -94,6 +94,9 @@ def test_images_that_walk_other_times_have_a_sigma_together() -> None:
         alone = ensemble(both.select(torch.tensor([row])), 1, sampler=sampler, ids=[row])
         for name in ("images", "posterior_std", "error_std"):
             assert torch.equal(getattr(found.runs, name)[row], getattr(alone.runs, name)[0])
+    twice = ensemble(both, 2, sampler=sampler)
+    assert twice.runs.error_std is not None
+    assert all(torch.equal(twice.trust[row].std, twice.runs.error_std[2 * row, 0]) for row in range(2)), "one for each image"
 
 
 def test_a_plugin_that_reads_sigma_gets_it_at_every_step(heads: list[int]) -> None:
