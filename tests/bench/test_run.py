@@ -93,6 +93,14 @@ def test_a_changed_setting_runs_again(done: Done, monkeypatch: pytest.MonkeyPatc
     write_tiny(folder)
 
 
+def test_rows_that_agree_run_once(done: Done, tmp_path: Path) -> None:
+    plain = done[0].restricted("DDPG", "SR")
+    twice = replace(plain, rows=(plain.rows[0], replace(plain.rows[0], label="Again")))
+    store = Store(tmp_path, "twice")
+    assert run_experiment(twice, store, make_engine(), quiet=True).ran == 8
+    assert len(store.own) == 4 and len(gather(twice, store).places) == 8
+
+
 def test_images_that_run_together_give_the_records_that_each_gives_alone(done: Done, tmp_path: Path) -> None:
     """Two at a time, the last alone; motion blurs have a kernel each. Those whose seconds count run one by one, elsewhere."""
     experiment, _folder = done
