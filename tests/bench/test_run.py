@@ -13,7 +13,7 @@ from leader.bench.experiment import Experiment, Shown
 from leader.bench.figures import draw_figure
 from leader.bench.keys import identify
 from leader.bench.records import Store
-from leader.bench.run import gather, run_experiment
+from leader.bench.run import gather, resolved, run_experiment
 from leader.bench.running import Answer, run_cells
 from leader.bench.statistics import Numbers
 from leader.bench.tables import FORMATS, render_table
@@ -156,6 +156,9 @@ def test_equal_calls_means_equal_calls_image_by_image(done: Done) -> None:
     for (row, task, index, seed), record in found.places.items():
         if row == "DDNM, uniform":
             assert record["calls"] == found.places[("DDNM + SATP", task, index, seed)]["calls"] < 5
+    cells = [cell for cell in done[0].cells() if cell.calls_of]
+    places: Any = {(cell.calls_of, *cell.place[1:]): {"calls": number} for number, cell in enumerate(cells)}
+    assert [resolved(cell, places).recipe.steps for cell in cells] == list(range(len(cells))), "where they differ, too"
 
 
 def test_missing_records_are_refused_unless_partial(done: Done, tmp_path: Path) -> None:
