@@ -270,4 +270,6 @@ def test_an_ensemble_takes_the_path_of_a_restoration(monkeypatch: pytest.MonkeyP
     for look, method in (("natural", "projdiff"), ("faithful", "ddnm")):
         ready = prepare(picture, "deblur-gaussian", sigma=0.05, quality="draft", look=look, prior=CheapPrior())
         found = leader.ensemble(ready.problem, 1, prior=CheapPrior(), quality="draft", look=look)
-        assert found.runs.settings["method"] == ready.plan.settings["method"] and found.runs.settings["method"]["name"] == method
+        assert (
+            found.runs.settings["method"] == ready.plan.settings["method"] and found.runs.settings["method"]["name"] == method
+        )
