@@ -60,6 +60,7 @@ def read_picture(path: Path, most_pixels: int = MOST_PIXELS) -> Picture:
 def _open_image(path: Path, name: str, kind: str | None) -> Image.Image:
     """The image of a file other than HEIC, not yet decoded."""
     if kind != AVIF:
+        Image.preinit()  # the usual formats: Pillow loads all of its own where one that it is asked for is missing
         image = Image.open(path, formats=READ)
         image.filename = ""  # otherwise Pillow maps the file into memory, and shears the rows of TIFFs to be turned
         return image
