@@ -15,14 +15,13 @@ from leader.files import sha256_of
 from leader.forensics.noise.shot import ShotNoise
 from leader.pictures import Picture, write_picture
 from leader.priors import loading
-from leader.restoration import restore as restoring
 from leader.restoration.degrade import degrade_file
 from leader.restoration.repeat import arguments_of, weights_hash
 from leader.restoration.restore import prepare, restore
 from leader.restoration.restored import Restoration
 from leader.restoration.whitening import Coloured
 from leader.schedule import Grid
-from leader.trust.measuring import Numbers, RunFacts
+from leader.trust.measuring import Numbers, RunFacts, measure
 from leader.uncertainty.estimators import Difference
 from tests.cheap_prior import CheapPrior, photograph
 
@@ -143,14 +142,14 @@ def test_seed_and_id_choose_the_noise(picture: Path) -> None:
 
 
 def test_threads_are_those_of_the_run_and_put_back(picture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, measure = torch.get_num_threads(), restoring.measure
+    before = torch.get_num_threads()
     seen: list[int] = []
 
     def judge(facts: RunFacts) -> Numbers:
         seen.append(torch.get_num_threads())
         return measure(facts)
 
-    monkeypatch.setattr(restoring, "measure", judge)
+    monkeypatch.setattr("leader.restoration.restore.measure", judge)
     ready = prepare(picture, "denoise", sigma=0.1, steps=2, threads=before + 1)
     ready.run(lambda _: seen.append(torch.get_num_threads()))
     assert seen == [before + 1] * 3 and torch.get_num_threads() == before
