@@ -13,7 +13,7 @@ from leader.bench.experiment import Experiment, Shown
 from leader.bench.figures import draw_figure
 from leader.bench.keys import identify
 from leader.bench.records import Store
-from leader.bench.run import gather, run_experiment
+from leader.bench.run import gather, resolved, run_experiment
 from leader.bench.running import Answer, run_cells
 from leader.bench.statistics import Numbers
 from leader.bench.tables import FORMATS, render_table
@@ -93,6 +93,14 @@ def test_a_changed_setting_runs_again(done: Done, monkeypatch: pytest.MonkeyPatc
     write_tiny(folder)
 
 
+def test_rows_that_agree_run_once(done: Done, tmp_path: Path) -> None:
+    plain = done[0].restricted("DDPG", "SR")
+    twice = replace(plain, rows=(plain.rows[0], replace(plain.rows[0], label="Again")))
+    store = Store(tmp_path, "twice")
+    assert run_experiment(twice, store, make_engine(), quiet=True).ran == 8
+    assert len(store.own) == 4 and len(gather(twice, store).places) == 8
+
+
 def test_images_that_run_together_give_the_records_that_each_gives_alone(done: Done, tmp_path: Path) -> None:
     """Two at a time, the last alone; motion blurs have a kernel each. Those whose seconds count run one by one, elsewhere."""
     experiment, _folder = done
@@ -148,6 +156,9 @@ def test_equal_calls_means_equal_calls_image_by_image(done: Done) -> None:
     for (row, task, index, seed), record in found.places.items():
         if row == "DDNM, uniform":
             assert record["calls"] == found.places[("DDNM + SATP", task, index, seed)]["calls"] < 5
+    cells = [cell for cell in done[0].cells() if cell.calls_of]
+    places: Any = {(cell.calls_of, *cell.place[1:]): {"calls": number} for number, cell in enumerate(cells)}
+    assert [resolved(cell, places).recipe.steps for cell in cells] == list(range(len(cells))), "where they differ, too"
 
 
 def test_missing_records_are_refused_unless_partial(done: Done, tmp_path: Path) -> None:

@@ -110,6 +110,17 @@ def test_lines_are_sent_in_segments_and_a_lost_one_costs_its_pictures(memory: An
     outcome = go("memory://in", "memory://out")
     assert (outcome.restored, outcome.found) == (1, 2)
     assert len(memory.find("/out/.leader/manifest")) == 3, "no segment is written twice"
+    errors, write = [OSError("the line is busy")], type(memory).pipe_file
+
+    def fail_once(self: Any, path: str, data: bytes) -> None:
+        if "manifest" in path and errors:
+            raise errors.pop()
+        write(self, path, data)
+
+    monkeypatch.setattr(type(memory), "pipe_file", fail_once)
+    with pytest.raises(LeaderError, match="busy"):
+        go("memory://in", "memory://shaky")
+    assert go("memory://in", "memory://shaky").found == 1, "its lines are sent once more in the end"
 
 
 def test_a_line_that_is_old_enough_is_sent_alone(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:

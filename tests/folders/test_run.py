@@ -124,7 +124,7 @@ def test_bad_files_are_told_and_do_not_stop_the_rest(tree: Path, tmp_path: Path)
     go(tree, tmp_path / "out", {"seed": 4})
     (tree / "aa.png").write_bytes(b"")
     go(tree, tmp_path / "out", {"seed": 4})
-    assert len([line for line in lines(tmp_path / "out") if line.get("name") == "aa.png"]) == 3
+    assert len([line for line in lines(tmp_path / "out") if line.get("name") == "aa.png"]) == 3, "for each settings and fault"
 
 
 @pytest.mark.parametrize("error", [LeaderError("It is too dark."), MemoryError(), ZeroDivisionError("by zero")])

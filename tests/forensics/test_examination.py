@@ -10,6 +10,7 @@ from PIL import Image
 
 from leader.forensics import Examination, NotExamined, examination, examine
 from leader.forensics.examination import found_or_none
+from leader.forensics.findings import collect_findings
 from leader.pictures import Picture, from_pil
 from leader.restoration.diagnose import diagnose
 from leader.restoration.pose import pose_picture
@@ -82,9 +83,10 @@ def test_a_picture_speaks_for_itself_where_it_is_small_and_by_its_visible_middle
     assert seen.visible is seen and examine(seen) is seen and seen.of_measured(seen.picture.pixels, None) is seen
     alpha = np.ones((900, 1000), np.float32)
     alpha[:450] = 0.2
-    large = examine(Picture(np.zeros((900, 1000, 1), np.float32), alpha))
+    large = examine(Picture(np.zeros((900, 1000, 1), np.float32), alpha), jpeg=False)
     part = large.visible
     assert part is large.visible and part.picture.size == (768, 768) and large.missing == 0.5
+    assert isinstance(part.compression, NotExamined) and collect_findings(large).size == (1000, 900)
     assert part.known is not None and part.known.mean() == pytest.approx(1 - (450 - 64) / 768)
 
 

@@ -5,7 +5,7 @@ from scipy.linalg import sqrtm
 
 from leader.errors import LeaderError
 from leader.metrics import fid, frechet_distance, kid
-from leader.metrics.distribution import squared_mmd
+from leader.metrics.distribution import frechet_of_samples, squared_mmd
 from tests.sentences import refusal
 
 
@@ -35,6 +35,9 @@ def test_fid_is_the_formula_with_a_general_matrix_root() -> None:
     assert fid(x, y) == pytest.approx(float(expected), rel=1e-8)
     # Cancellation of traces of order 100 in float64.
     assert fid(x, x) == pytest.approx(0.0, abs=1e-9)
+    few = x[:40], y[:50]
+    moments = [part for z in few for part in (z.mean(0), torch.cov(z.T))]
+    assert frechet_of_samples(*few) == pytest.approx(frechet_distance(*moments), rel=1e-8)
 
 
 def test_fid_refuses_small_sets_and_offers_kid() -> None:

@@ -239,7 +239,8 @@ def test_what_is_stored_beside_a_prior_wins_for_that_prior_alone(shelf: list[dic
     wanted = {"eta": 0.5, "satp": {"eta": 0.7, "budget": 0.01}, "x": 1, "ucpm": {"lam": 0.3}}
     assert presets.find("mine", "ddnm", "cs", 0.05, home) == wanted
     add_stored(home, [{"settings": {"satp": {"eta": 0.9}}, "source": "ours: a"}])
-    assert presets.find("mine", "ddnm", "cs", 0.05, home)["satp"]["eta"] == 0.9, "calibrated again, and read again"
+    add_stored(home, [{"settings": {"satp": {"budget": 0.2}}, "source": "ours: c"}])
+    assert presets.find("mine", "ddnm", "cs", 0.05, home)["satp"] == {"eta": 0.9, "budget": 0.2}, "calibrated and read again"
     assert presets.find("mine", "ddnm", "cs", 0.05, tmp_path / "other.pt")["satp"]["eta"] == 2.0
 
 

@@ -17,7 +17,7 @@ from leader.priors.pyramid_net import Body
 from leader.priors.variance_head import VarianceHead
 from leader.restoration.ensemble import ensemble
 from leader.result import Step
-from leader.schedule import Grid
+from leader.schedule import Grid, Schedule
 from leader.trust import Watch, add_errors
 from leader.trust.evidence import CLOCKS
 
@@ -94,6 +94,9 @@ def test_images_that_walk_other_times_have_a_sigma_together() -> None:
         alone = ensemble(both.select(torch.tensor([row])), 1, sampler=sampler, ids=[row])
         for name in ("images", "posterior_std", "error_std"):
             assert torch.equal(getattr(found.runs, name)[row], getattr(alone.runs, name)[0])
+    twice = ensemble(both, 2, sampler=sampler)
+    assert twice.runs.error_std is not None
+    assert all(torch.equal(twice.trust[row].std, twice.runs.error_std[2 * row, 0]) for row in range(2)), "one for each image"
 
 
 def test_a_plugin_that_reads_sigma_gets_it_at_every_step(heads: list[int]) -> None:
@@ -107,8 +110,9 @@ def test_a_plugin_that_reads_sigma_gets_it_at_every_step(heads: list[int]) -> No
     "times", [(900, 500, 200, 120, 60, 20, 0, -1), (30, 10, -1), (250, 150, 250, 150, 70, 5, -1), (700, -1)]
 )
 def test_the_positions_looked_at_are_those_that_stay(times: tuple[int, ...]) -> None:
-    """A watch that sees every step keeps nothing but what it said it would look at."""
+    """A watch that sees every step keeps nothing but what it said it would look at, on any schedule; and lets go of it."""
     prior = CheapPrior()
+    prior.schedule = Schedule.cosine()
     grid, watch = Grid(times), Watch(prior.schedule)
     operator = Denoising(SHAPE)
     problem = Problem(torch.rand(1, *SHAPE), operator, 0.1)
@@ -117,6 +121,8 @@ def test_the_positions_looked_at_are_those_that_stay(times: tuple[int, ...]) -> 
     assert way is not None and result.posterior_std is not None
     wanted = {grid.times[position] for position in watch.find_looks(grid)}
     assert set(way.times) <= wanted and len(wanted) <= len(CLOCKS)
+    watch.forget(0)
+    assert not any(isinstance(kept, dict) and len(kept) for kept in vars(watch).values())
 
 
 def test_heads_beside_networks_wait_too(monkeypatch: pytest.MonkeyPatch) -> None:

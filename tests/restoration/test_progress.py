@@ -128,7 +128,7 @@ def test_the_pace_is_measured_with_the_threads_of_the_run_at_the_size_of_the_net
     forecast_run(made, clock=tick(9.0))
     wide = prepare(photograph(16, 300), "denoise", sigma=0.1, prior=made.sampler.prior, plugins=(), threads=before + 1)
     wide.sampler.prior.size = None
-    forecast_run(wide, clock=tick(9.0))
+    assert forecast_run(wide, clock=tick(9.0)).call == pytest.approx(9.0 * 300 / 96), "of the whole picture"
     assert used == [(before + 1, (1, 3, *side)) for side in ((16, 24), (8, 40), (16, 96))]
     assert torch.get_num_threads() == before
 
@@ -154,6 +154,8 @@ def test_a_measured_call_tells_what_the_cheap_first_steps_do_not() -> None:
     now[0] += 4.0 * (0.01 + progress.OVERHEAD)
     slower.add(first)
     assert slower.seconds_left is not None and slower.seconds_left > 1.5 * told[1]
+    averaged = RunProgress(ready(average=3), call=2.0).seconds_left
+    assert averaged == pytest.approx(10 * 3 * (1 + progress.OVERHEAD) * 2.0)
 
 
 def test_derivatives_and_solves_are_part_of_the_work() -> None:
@@ -164,7 +166,7 @@ def test_derivatives_and_solves_are_part_of_the_work() -> None:
 
     plain, derivatives = 4 + 4 * progress.OVERHEAD + progress.AROUND, 4 * progress.DERIVATIVE
     assert calls(estimator="noise-energy") == calls() == pytest.approx(plain)
-    assert calls("dps") == pytest.approx(plain + derivatives)
+    assert calls("dps") == pytest.approx(plain + derivatives) and calls("projdiff") == pytest.approx(plain + 1)
     assert calls(estimator="hutchinson", probes=5) == pytest.approx(plain + 5 * derivatives)
     assert calls(estimator="exact") == pytest.approx(plain + 1152 * derivatives)
     assert calls("ddnm", ("ucdc",), ucdc={"iterations": 9}) == pytest.approx(plain + 4 * 9 * progress.SOLVE)

@@ -23,6 +23,7 @@ from leader.restoration.restore import prepare, restore
 from leader.restoration.restored import Restoration
 from leader.restoration.whitening import Coloured
 from leader.schedule import Grid
+from leader.trust.measuring import Numbers, RunFacts, measure
 from leader.uncertainty.estimators import Difference
 from tests.cheap_prior import CheapPrior, photograph
 
@@ -142,12 +143,18 @@ def test_seed_and_id_choose_the_noise(picture: Path) -> None:
     assert torch.equal(alone(seed=7), alone(seed=7, ids=[0])) and not torch.equal(alone(seed=7), alone(seed=8))
 
 
-def test_threads_are_those_of_the_run_and_put_back(picture: Path) -> None:
+def test_threads_are_those_of_the_run_and_put_back(picture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = torch.get_num_threads()
     seen: list[int] = []
+
+    def judge(facts: RunFacts) -> Numbers:
+        seen.append(torch.get_num_threads())
+        return measure(facts)
+
+    monkeypatch.setattr("leader.restoration.restore.measure", judge)
     ready = prepare(picture, "denoise", sigma=0.1, steps=2, threads=before + 1)
     ready.run(lambda _: seen.append(torch.get_num_threads()))
-    assert set(seen) == {before + 1} and torch.get_num_threads() == before
+    assert seen == [before + 1] * 3 and torch.get_num_threads() == before
     assert ready.plan.settings["threads"] == before + 1
 
 

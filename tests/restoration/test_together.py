@@ -257,7 +257,7 @@ def test_runs_of_an_ensemble_walk_the_times_of_their_own_image() -> None:
     assert [len(visits) for visits in runs.trace.values()] == [grids[0].visits] * 2 + [grids[1].visits] * 2
 
 
-def test_an_ensemble_takes_the_path_of_a_restoration() -> None:
+def test_an_ensemble_takes_the_path_of_a_restoration(monkeypatch: pytest.MonkeyPatch) -> None:
     """One step where the measurement is the picture, and the steps of the quality elsewhere."""
     picture = photograph(16, 24)
     for sigma, quality in ((0.0, "standard"), (0.3, "draft")):
@@ -266,3 +266,10 @@ def test_an_ensemble_takes_the_path_of_a_restoration() -> None:
         assert found.runs.settings["grid"] == ready.plan.settings["grid"]
         assert torch.equal(found.mean, ready.run(check=False).result.images)
         assert (found.runs.settings["steps"] == 1) == (sigma == 0)
+    monkeypatch.setattr(CheapPrior, "name", "embedded")
+    for look, method in (("natural", "projdiff"), ("faithful", "ddnm")):
+        ready = prepare(picture, "deblur-gaussian", sigma=0.05, quality="draft", look=look, prior=CheapPrior())
+        found = leader.ensemble(ready.problem, 1, prior=CheapPrior(), quality="draft", look=look)
+        assert (
+            found.runs.settings["method"] == ready.plan.settings["method"] and found.runs.settings["method"]["name"] == method
+        )

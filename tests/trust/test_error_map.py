@@ -16,6 +16,7 @@ from leader.operators import Denoising, Jpeg, build_task
 from leader.operators.base import LinearOperator
 from leader.operators.pointwise import box_mask
 from leader.problem import Problem
+from leader.restoration.ensemble import ensemble
 from leader.restoration.restore import restore
 from leader.result import drain
 from leader.sampler import Sampler
@@ -461,3 +462,6 @@ def test_the_map_is_red_where_nothing_known_is_near() -> None:
     inside[5 + FAR : 7 + FAR, 7 + FAR : 16 + FAR] = True
     assert (red == inside).all() and float(raised[0, 5 + FAR, 7 + FAR]) == pytest.approx(0.9)
     assert raise_invented(std, None) is std
+    problem = Problem(photograph(40, 60)[None] * known, build_task("inpaint", (3, 40, 60), mask=known.float()), 0.0)
+    error = ensemble(problem, 3, sampler=Sampler("embedded", "ddnm", (), 3)).error_std
+    assert error is not None and (reach((error[0, 0] / 2).numpy()) >= LAST - 1e-3)[inside].all(), "nor do runs that agree"

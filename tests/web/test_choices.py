@@ -123,7 +123,7 @@ def test_what_is_painted_is_what_is_missing_at_any_size() -> None:
     assert known.shape == (10, 20) and known[:, :10].min() == 1 and known[:, 10:].max() == 0, "half covered is covered"
     assert np.array_equal(mask_of(paint(missing, 16), SIZE)[:, [0, 19]], known[:, [0, 19]]), "and drawn small"
     thin = np.zeros((60, 120), dtype=bool)
-    thin[:, 46] = True
+    thin[:, 47] = True
     assert mask_of(paint(thin, 40), (40, 20))[:, 15].max() == 0, "a scratch is not lost in a smaller drawing"
     assert np.array_equal(ask(Repair("missing"), painted=paint(missing)).mask, known)
     assert ask(Repair("noisy"), painted=paint(missing)).mask is None

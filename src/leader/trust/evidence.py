@@ -145,6 +145,7 @@ class Watch:
         for kept in (self._sigma, self._times, self._x0, self._walked, self._pulled):
             for key in [key for key in kept if key[0] == name]:
                 del kept[key]
+        self._before.pop(name, None)
 
 
 def _over_channels(values: Tensor) -> Tensor:

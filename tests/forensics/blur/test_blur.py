@@ -90,8 +90,8 @@ def test_the_judgement_needs_evidence_a_width_and_a_narrow_error() -> None:
     assert judge_candidates((found_of("gaussian", 0.8, 30.0),)).blur is None  # as soft as photographs are
     assert judge_candidates((found_of("gaussian", 2.0, 30.0, error=0.3),)).seen.startswith("There may be")
     assert judge_candidates((found_of("gaussian", 2.0, 30.0), found_of("disk", 3.0, 30.5))).blur is None  # one or the other
-    tilted, upright = (judge_candidates((found_of("line", 9.0, 6.0, angle=angle),)) for angle in (40.0, 2.0))
-    assert tilted.blur is not None and upright.blur is None
+    named = [judge_candidates((found_of("line", 9.0, 6.0, angle=angle),)).blur for angle in (40.0, 2.0, 88.0, 178.0)]
+    assert [blur is not None for blur in named] == [True, False, False, False], "scenes have upright lines of their own"
 
 
 def test_the_choice_is_the_likeliest_and_its_lead_is_over_all_others_together() -> None:

@@ -174,7 +174,7 @@ def test_a_mixture_has_shares_that_sum_to_one_and_no_small_ones() -> None:
         assert all(abs(share - kept[down] / sum(kept.values())) <= 0.01 for down, share in shares.items())
     assert name_mixture(even(box=0.985, lanczos=0.015)) == "box"
     assert name_mixture(even(nearest=0.3, bicubic=0.7)) == "soft-nearest:30+pillow-bicubic:70"
-    assert name_mixture(even(box=1 / 3, bilinear=1 / 3, lanczos=1 / 3)) == "box:34+bilinear:33+lanczos:33"
+    assert name_mixture(even(box=0.331, bilinear=0.334, lanczos=0.335)) == "box:33+bilinear:33+lanczos:34"
 
 
 def test_the_doubt_is_the_spread_about_what_is_assumed() -> None:
