@@ -51,7 +51,9 @@ def test_files_are_synced_before_they_are_moved_the_picture_last_and_its_line_af
 ) -> None:
     for name in ("a.png", "b.png"):
         (tree / name).unlink()
+    open_before = os.listdir("/proc/self/fd")
     go(tree, tmp_path / "out", maps=".npy", report=True)
+    assert os.listdir("/proc/self/fd") == open_before and not (tmp_path / "out/.leader/tmp").exists(), "nothing is left"
     assert events.index(("sync", "out")) < events.index(("write", "leader-manifest.jsonl")), "the manifest's own name"
     begin = events.index(("sync", "leader-manifest.jsonl")) + 1  # of the settings
     rest = events[begin:]

@@ -94,7 +94,13 @@ def test_the_digest_changes_with_every_choice_that_changes_pictures(tmp_path: Pa
     order = [choose({"options": dict(items)}).digest for items in ([("a", 1), ("b", 2)], [("b", 2), ("a", 1)])]
     assert order[0] == order[1] != plain, "the order of words is none of them"
     words = [item.name for item in fields(RestoreRequest) if item.name not in ("threads", "budget")]
-    tables: list[Any] = [np.eye(2, 3), np.eye(3, 2), np.ones((2, 3), np.uint8), np.ones((2, 3), bool), np.zeros((2, 3), bool)]
+    tables: list[Any] = [
+        np.eye(2, 3),
+        np.eye(2, 3).reshape(3, 2),
+        np.ones((2, 3), np.uint8),
+        np.ones((2, 3), bool),
+        np.zeros((2, 3), bool),
+    ]
     last = np.eye(2, 3)
     last[1, 2] = 0.5
     given: dict[str, Any] = {"settings": {"b": 1}, "options": {"b": 1}, "plugins": ("satp",), "jpeg": False, "clipped": False}

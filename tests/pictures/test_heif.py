@@ -15,6 +15,8 @@ from PIL import Image, ImageCms
 from leader.errors import LeaderError
 from leader.folders.names import is_source_name, name_results
 from leader.pictures import check_format, heif, read_picture, write_picture
+from leader.pictures.heif import DEEP
+from leader.pictures.metadata import OWN_COLOURS
 
 pillow_heif = pytest.importorskip("pillow_heif")
 
@@ -122,6 +124,19 @@ def test_avif_holds_transparency_and_little_loss(tmp_path: Path) -> None:
     shown = picture.alpha > 0
     assert np.abs(back.alpha - picture.alpha).max() < 0.03
     assert np.sqrt(np.mean((back.pixels - picture.pixels)[shown] ** 2)) < 0.02
+
+
+def test_what_is_lost_of_an_avif_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.avif"
+    Image.fromarray(blocks()).save(path)
+    content = path.read_bytes()
+    coding, colours = content.index(b"av1C") + 4, content.index(b"colrnclx") + 8
+    for at, value, told in ((0, 0x81, ()), (2, content[coding + 2] | 0x40, (DEEP,))):
+        path.write_bytes(content[: coding + at] + bytes([value]) + content[coding + at + 1 :])
+        assert heif.list_losses(path) == told
+    for at, value, own in ((1, 1, ()), (1, 9, (OWN_COLOURS,)), (3, 16, (OWN_COLOURS,))):
+        path.write_bytes(content[: colours + at] + bytes([value]) + content[colours + at + 1 :])
+        assert read_picture(path).metadata.notes == own
 
 
 @pytest.mark.parametrize("kind", ["heic", "avif"])

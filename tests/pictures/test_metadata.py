@@ -128,6 +128,14 @@ def test_a_pillow_image_and_a_tiff_bring_theirs(tmp_path: Path) -> None:
         assert 305 not in kept.main and kept.notes == ()
 
 
+def test_a_large_tiff_brings_its_own_too(tmp_path: Path) -> None:
+    exif = photograph()
+    Image.new("RGB", (16, 12)).save(tmp_path / "a.tif", exif=exif, big_tiff=True)
+    Image.new("RGB", (16, 12)).save(tmp_path / "b.tif", exif=exif)
+    metadata = read_picture(tmp_path / "a.tif").metadata
+    assert metadata == read_picture(tmp_path / "b.tif").metadata and metadata.main and metadata.notes == ()
+
+
 def entry(number: int, kind: int, count: int, value: int) -> bytes:
     return struct.pack("<HHII", number, kind, count, value)
 

@@ -16,6 +16,7 @@ from leader.errors import LeaderError
 from leader.pictures import FORMATS, SUFFIXES, Picture, from_pil, list_pictures, read_picture, write_picture
 from leader.pictures.deep import write_tiff
 from leader.pictures.exif import SHORT, Tag
+from leader.pictures.metadata import OWN_COLOURS
 from leader.restoration.arguments import as_picture
 from leader.train.data import decode, open_photographs
 from tests.forensics.fields import colour, find_in, peppered
@@ -54,6 +55,15 @@ def deep_planes() -> bytes:
     return head + places + np.arange(3 * side * side, dtype="<u2").tobytes()
 
 
+def jpeg_2000(at: int, value: int) -> bytes:
+    """Colours in JPEG 2000; a byte of what its codestream declares is another: depth and steps of a channel after byte 42."""
+    buffer = io.BytesIO()
+    PICTURE.save(buffer, "JPEG2000")
+    content = bytearray(buffer.getvalue())
+    content[content.index(b"\xff\x4f\xff\x51") + at] = value
+    return bytes(content)
+
+
 def animated_gif() -> bytes:
     buffer = io.BytesIO()
     frames = [Image.new("L", (16, 16), shade) for shade in (0, 255)]
@@ -71,9 +81,12 @@ REFUSED = {
     "large.png": (header_only(9_000, 9_000), "declares 9000 x 9000 pixels; at most"),
     "moving.gif": (animated_gif(), "several frames"),
     "page.jpg": (b"<html>404</html>", "is not a picture in a known format"),
-    "half.jpg": (jpeg(PICTURE)[:1500], "is damaged and cannot be decoded"),
+    "half.jpg": (jpeg(PICTURE)[:1500], "it is damaged or of an unsupported variant"),
     "cmyk.jpg": (jpeg(PICTURE.convert("CMYK")), "CMYK without a colour profile"),
     "deep.ppm": (b"P6 2 1 65535 " + bytes(12), "16-bit samples in a layout that cannot be read without loss"),
+    "deep.jp2": (jpeg_2000(42 + 3, 11), "more than 8 bits"),
+    "wide.jp2": (jpeg_2000(42 + 7, 2), "fewer pixels than brightness"),
+    "tall.jp2": (jpeg_2000(42 + 5, 2), "fewer pixels than brightness"),
     "wrong.jpg": (jpeg(PICTURE.convert("CMYK"), icc_profile=SRGB), "with a colour profile that cannot be applied"),
 }
 
@@ -136,6 +149,8 @@ def deep_grey(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
 
 def test_16_bit_grey_has_the_same_values_in_restoration_and_training(tmp_path: Path) -> None:
     exact = deep_grey(tmp_path / "ramp.png")
+    deep_grey(tmp_path / "ramp.jp2")
+    np.testing.assert_allclose(read_picture(tmp_path / "ramp.jp2").pixels[..., 0], exact, atol=1e-6)
     np.testing.assert_allclose(as_picture(tmp_path / "ramp.png").pixels[..., 0], exact, atol=1e-6)
     trained = np.asarray(decode(tmp_path / "ramp.png")).astype(float) / 255
     assert trained.shape == (32, 32, 3)
@@ -182,6 +197,44 @@ def test_the_numbers_of_a_tiff_are_what_its_tags_say(tmp_path: Path) -> None:
             read_picture(tmp_path / "undefined.tif")
 
 
+def test_three_samples_packed_into_16_bits_are_not_16_bits_each(tmp_path: Path) -> None:
+    samples = np.array([[[31, 0, 0], [0, 63, 0]], [[0, 0, 31], [31, 63, 31]], [[0, 0, 0], [31, 0, 31]]])
+    packed = (samples[::-1] @ np.array([1 << 11, 1 << 5, 1])).astype("<u2").tobytes()
+    header = struct.pack("<IiiHHIIiiII", 40, 2, 3, 1, 16, 3, len(packed), 0, 0, 0, 0) + struct.pack("<3I", 0xF800, 0x7E0, 0x1F)
+    (tmp_path / "a.bmp").write_bytes(b"BM" + struct.pack("<IHHI", 66 + len(packed), 0, 0, 66) + header + packed)
+    picture = read_picture(tmp_path / "a.bmp")
+    assert picture.bits == 8
+    np.testing.assert_allclose(picture.pixels, samples / (31, 63, 31), atol=1e-6)
+
+
+def test_colours_that_only_the_file_describes_are_told(tmp_path: Path) -> None:
+    gamma, primaries = struct.pack(">I", 100_000), (31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000)
+    usual = chunk(b"gAMA", struct.pack(">I", 45_455)) + chunk(b"cHRM", struct.pack(">8I", *primaries))
+    content = png_of(struct.pack(">IIBBBBB", 8, 2, 8, 0, 0, 0, 0), bytes(18))
+    for more, told in (
+        (b"", ()),
+        (usual, ()),
+        (chunk(b"gAMA", gamma), (OWN_COLOURS,)),
+        (chunk(b"cHRM", struct.pack(">8I", *primaries[:-1], 7_500)), (OWN_COLOURS,)),
+        (chunk(b"sRGB", b"\0") + chunk(b"gAMA", gamma), ()),
+    ):
+        (tmp_path / "a.png").write_bytes(content[:33] + more + content[33:])
+        assert read_picture(tmp_path / "a.png").metadata.notes == told
+
+
+@pytest.mark.parametrize(("first", "second", "read"), [(0, 1, True), (0, 0, False), (1, 1, False), (0, 2, False)])
+def test_a_smaller_copy_in_a_tiff_is_no_page(tmp_path: Path, first: int, second: int, read: bool) -> None:
+    """first, second: NewSubfileType, whose bit 1 is set for a copy."""
+    whole, copy = PICTURE.crop((0, 0, 40, 24)), PICTURE.crop((0, 0, 20, 12))
+    whole.encoderinfo, copy.encoderinfo = {"tiffinfo": {254: first}}, {"tiffinfo": {254: second}}
+    whole.save(tmp_path / "a.tif", save_all=True, append_images=[copy, copy], tiffinfo={254: first})
+    if not read:
+        with pytest.raises(LeaderError, match="several frames or pages"):
+            read_picture(tmp_path / "a.tif")
+        return
+    np.testing.assert_array_equal(np.asarray(whole), np.asarray(read_picture(tmp_path / "a.tif").rgb()))
+
+
 @pytest.mark.parametrize("bits", [1, 2, 4, 8, 16])
 def test_the_one_transparent_shade_of_a_grey_png(tmp_path: Path, bits: int) -> None:
     values = np.arange(16).reshape(2, 8) % 2**bits
@@ -215,7 +268,7 @@ def test_training_sees_photographs_upright(tmp_path: Path) -> None:
 
 
 def test_listing(tmp_path: Path) -> None:
-    assert (*FORMATS, ".heic", ".heif", ".hif") == SUFFIXES
+    assert set(SUFFIXES) - set(FORMATS) == {".gif", ".heic", ".heif", ".hif"} and set(FORMATS) <= set(SUFFIXES)
     for name in ("b.png", "a.JPG", "c.tiff", ".hidden.png", "notes.txt", "d.jp2"):
         (tmp_path / name).write_bytes(b"x")
     (tmp_path / "folder.png").mkdir()

@@ -159,7 +159,10 @@ def test_settings_of_a_bundle_hold_where_it_is_asked_for(shelf: list[dict[str, A
     shelf.append(entry("any", "ddnm", "any", "any", **settings))
 
     def planned(*plugins: str, **given: Any) -> Any:
-        return Sampler(CheapPrior(), "ddnm", plugins, **given).plan(blurred(0.05)).plugins
+        made = Sampler(CheapPrior(), "ddnm", plugins, **given).plan(blurred(0.05))
+        for item, told in zip(made.plugins, made.settings["plugins"]):
+            assert type(item)(**{key: value for key, value in told.items() if key != "name"}) == item, "what is told is enough"
+        return made.plugins
 
     ucdc, satp = planned("leader")
     assert (ucdc.scatter, satp.budget, satp.eta) == (0.7, 0.1, 9.0)

@@ -102,6 +102,7 @@ def test_a_fingerprint_follows_the_bytes_and_nothing_else(tmp_path: Path, monkey
     assert len(fingerprint(path).split("+")) == 3
     assert fingerprint("ffhq-256") == fingerprint(tmp_path / "none.pt") == fingerprint("hub:no/such") == ABSENT
     assert len(list_files(tmp_path)) == 4
+    assert [path.suffix for path in list_files("embedded")] == [".safetensors", ".json"], "as keys of records name them"
 
 
 def test_every_exported_name_is_there_and_the_package_is_light() -> None:

@@ -67,7 +67,9 @@ def test_what_is_no_picture_is_named(image: Any) -> None:
 
 def test_tensors_of_a_dtype_unknown_to_numpy_are_read() -> None:
     x = torch.rand(3, 9, 8).bfloat16()
-    assert np.array_equal(as_picture(x).pixels, x.permute(1, 2, 0).float().numpy())
+    assert np.array_equal(as_picture(x[None]).pixels, x.permute(1, 2, 0).float().numpy())
+    with pytest.raises(LeaderError, match=r"found \[2, 3, 9, 8\]"):
+        as_picture(torch.rand(2, 3, 9, 8))
 
 
 def test_kernels_by_words() -> None:

@@ -21,6 +21,7 @@ from leader.forensics.blur.shapes import Shape
 from leader.forensics.defects.defects import Defects
 from leader.forensics.findings import Findings, collect_findings
 from leader.forensics.noise.estimate import NoiseEstimate
+from leader.messages import Note
 from leader.pictures import Picture
 from leader.pictures.jpeg_history import JpegHistory
 from leader.restoration.diagnose import Advice, Diagnosis, NothingToRepairError, advise, check_advised, diagnose
@@ -311,11 +312,23 @@ def test_a_motion_along_rows_is_told_and_not_undone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "level", "left"), [("deblur", "doubtful", True), ("deblur", "fine", False), ("jpeg", "failed", False)]
+    ("task", "level", "codes", "left"),
+    [
+        ("deblur", "doubtful", ["waves"], True),
+        ("deblur", "fine", [], False),
+        ("inpaint", "doubtful", ["invented", "misfit"], True),
+        ("inpaint", "doubtful", ["invented"], False),
+        ("inpaint", "failed", ["invented"], True),
+        ("inpaint", "fine", [], False),
+        ("jpeg", "failed", ["misfit"], False),
+    ],
 )
-def test_a_blur_nobody_spoke_of_is_undone_only_where_the_result_is_fine(task: str, level: Level, left: bool) -> None:
+def test_what_nobody_asked_for_is_kept_only_if_nothing_but_invention_is_doubted(
+    task: str, level: Level, codes: list[str], left: bool
+) -> None:
     done = restore(image(scene()), "denoise", sigma=0.05, steps=2, prior=CheapPrior(), check=False)
     found = replace(diagnose(image(scene(64))), advice=Advice(task, {"kernel": "disk:3"}))
-    judged = replace(done, verdict=Verdict(level), posed=replace(done.posed, diagnosis=found))
-    with pytest.raises(NothingToRepairError, match="left as it is") if left else nullcontext():
+    verdict = Verdict(level, tuple(Note(code, code) for code in codes))
+    judged = replace(done, verdict=verdict, posed=replace(done.posed, diagnosis=found))
+    with pytest.raises(NothingToRepairError, match=f"judged {level}, so the picture is left") if left else nullcontext():
         check_advised(judged)

@@ -87,7 +87,7 @@ def test_the_first_call_which_takes_longer_does_not_count_for_the_processor() ->
     assert forecast_run(ready(steps=100), 4.5, tick(1.0), lambda: next(times)).seconds == pytest.approx(3.0 * calls)
 
 
-def test_the_pace_is_measured_for_a_twentieth_of_the_run_and_two_seconds_at_most() -> None:
+def test_the_pace_is_measured_for_a_hundredth_of_the_run_and_two_seconds_at_most() -> None:
     class Noted(CheapPrior):
         calls = 0
 
@@ -102,10 +102,10 @@ def test_the_pace_is_measured_for_a_twentieth_of_the_run_and_two_seconds_at_most
         forecast_run(made, clock=tick(seconds))
         return prior.calls
 
-    assert count(10, 1.0) == 1, "a twentieth of 13 calls"
-    assert count(100, 0.1) == 6, "a twentieth of 114 calls"
-    assert count(100, 1.0) == 2, "two seconds"
-    assert count(1, 0.03) == 4, "a tenth of a second"
+    assert count(10, 1.0) == 1, "a hundredth of 13 calls"
+    assert count(400, 0.1) == 5, "a hundredth of 450 calls"
+    assert count(400, 1.0) == 2, "two seconds"
+    assert count(1, 0.012) == 3, "three hundredths of a second"
 
 
 def test_a_run_that_may_leave_out_steps_is_told_at_most() -> None:
@@ -129,7 +129,7 @@ def test_the_pace_is_measured_with_the_threads_of_the_run_at_the_size_of_the_net
     wide = prepare(photograph(16, 300), "denoise", sigma=0.1, prior=made.sampler.prior, plugins=(), threads=before + 1)
     wide.sampler.prior.size = None
     forecast_run(wide, clock=tick(9.0))
-    assert used == [(before + 1, (1, 3, *side)) for side in ((16, 24), (8, 40), (16, 256))]
+    assert used == [(before + 1, (1, 3, *side)) for side in ((16, 24), (8, 40), (16, 96))]
     assert torch.get_num_threads() == before
 
 

@@ -72,13 +72,14 @@ class Element {
 
   // An event at this element, which goes up to the document.
   fire(kind, about = {}) {
-    const event = { target: this, preventDefault() {}, stopPropagation() { this.ended = true; }, button: 0, pointerId: 1, ...about };
+    const event = { target: this, preventDefault() { this.prevented = true; }, stopPropagation() { this.ended = true; }, button: 0, pointerId: 1, ...about };
     for (let place = this; place && !event.ended; place = place.parentElement) {
       for (const one of place.listeners.filter((other) => other.kind === kind)) {
         if (one.once) place.drop(one);
         one.act(event);
       }
     }
+    return event;
   }
   click() { if (!this.disabled) this.fire("click"); }
   focus() { document.activeElement = this; }

@@ -155,12 +155,15 @@ def test_repairs_follow_each_other_and_each_keeps_its_verdict_and_its_run(site: 
         left.append(job.seconds_left or 0.0)
 
     job.show = show  # type: ignore[method-assign]
+    shares: list[tuple[int, float]] = []
+    job.check = lambda: shares.append((job.step, job.share))  # type: ignore[method-assign]
     first, second = work.repair_picture(job, site, entry, Wish((Repair("noisy"), Repair("small", 1.5)), request=REQUEST))
     assert [one["kind"] for one in (first, second)] == ["noisy", "small"] and job.outcomes == (first, second)
     assert (first["size"], second["size"]) == ((20, 16), (30, 24)) and {"level", "reasons"} <= set(second["verdict"])
     assert {item[:2] for item in seen} == {(0, 0), (1, 1)}, "the first one is there while the second is made"
     assert {later > 0 for step, _, later in seen if step == 0} == {True} and seen[-1][2] == 0, "and its time is counted before"
     assert all(whole >= later for whole, (_, _, later) in zip(left, seen))
+    assert (1, 0.0) in shares and shares.count((1, pytest.approx(1.0))) == 1, "every run begins at nothing"
     between = folder_of(site, first) / "restored.png"
     told = json.loads((folder_of(site, second) / "run.json").read_text())
     assert told["input"]["sha256"] == sha256_of(between), "it is the result of the first one that was repaired"
@@ -204,6 +207,8 @@ def test_a_job_that_is_stopped_or_too_large_leaves_nothing(site: Site) -> None:
     job.stop()
     with pytest.raises(StoppedError):
         work.repair_picture(job, site, entry, WISH)
+    with pytest.raises(StoppedError):
+        work.predict_repairs(site, entry, WISH, job)
     late = Job("c", 0.0)
     late.began = 0.0
     with pytest.raises(LeaderError, match="longer than"):

@@ -12,22 +12,29 @@ const answers = []; // for api/restore, one after the other: text of the whole s
 const findings = { sentences: ["It is small."], repairs: [{ kind: "small", factor: 4 }], found: ["small"], fillable: false };
 let uploads = 0;
 let offline = false;
+let gate = null; // what estimates and the rest of a stream wait for, after its first line
+let goOn;
+const close = () => (gate = new Promise((go) => (goOn = go)));
 
 const json = (body, ok = true) => ({ ok, json: async () => body });
 globalThis.fetch = async (address, { method = "GET", body } = {}) => {
   asked.push([method, address, typeof body === "string" ? JSON.parse(body) : body]);
   if (offline) throw new TypeError("Failed to fetch");
   if (address === "api/site") return json(site);
-  if (address.startsWith("api/samples/")) return json({ token: "t9", size: [20, 30], view: "v9" });
+  if (address.startsWith("api/samples/")) return json({ token: "t9", size: [4096, 1024], view: "v9" });
   if (address === "api/pictures") return json({ token: `t${++uploads}`, size: [30, 20], view: `api/files/t${uploads}/view.png` });
+  if (address.endsWith("t4/findings")) return json({ ...findings, repairs: [], found: [] });
   if (address.endsWith("/findings")) return json(structuredClone(findings));
-  if (address === "api/estimate") return json({ seconds: { draft: 4.4, standard: 5030, best: 7000 }, same: ["draft", "best"] });
+  const late = gate;
+  if (address === "api/estimate") return await late, json({ seconds: { draft: late ? 80 : 4.4, standard: 5030, best: 7000 }, same: ["draft", "best"] });
   if (address === "api/restore") {
     const text = answers.shift();
     if (!text) return json({ error: "The queue is full." }, false);
     const bytes = new TextEncoder().encode(text);
-    const parts = [bytes.slice(0, 17), bytes.slice(17)]; // a line comes in two pieces
-    return { ok: true, body: new ReadableStream({ pull: (to) => (parts.length ? to.enqueue(parts.shift()) : to.close()) }) };
+    const end = text.indexOf("\n") + 1;
+    const parts = [bytes.slice(0, 17), bytes.slice(17, end), bytes.slice(end)]; // a line comes in two pieces
+    const pull = async (to) => (parts.length === 1 && (await gate), parts.length ? to.enqueue(parts.shift()) : to.close());
+    return { ok: true, body: new ReadableStream({ pull }) };
   }
   if (address.startsWith("api/export/")) return { ok: true, blob: async () => new Blob([address]) };
   if (address.endsWith("/damage")) return { ok: true, blob: async () => new Blob(["mask"]) };
@@ -85,7 +92,7 @@ assert.equal(last("api/estimate"), undefined, "nobody asks how long nothing take
 const seconds = [89.4, 90, 5399, 5400].map((await import(`${folder}/dom.js`)).formatDuration);
 assert.deepEqual(seconds, ["89 s", "2 min", "90 min", "1.5 h"]);
 const over = () => document.body.classList.contains("over");
-document.fire("dragover");
+assert.ok(document.fire("dragover").prevented && $("#choices").fire("submit").prevented, "the browser keeps out");
 document.fire("dragleave", { relatedTarget: document.body });
 assert.ok(over(), "still over the page");
 document.fire("dragleave");
@@ -104,8 +111,7 @@ assert.deepEqual(asked.filter(([, one]) => one.endsWith("findings")).map(([, one
 const before = asked.length;
 const large = new File([new Uint8Array(site.upload_bytes + 1)], "large.png", { type: "image/png" });
 document.fire("dragover");
-document.fire("drop", { dataTransfer: { files: [large] } });
-assert.ok(!over());
+assert.ok(document.fire("drop", { dataTransfer: { files: [large] } }).prevented && !over());
 await wait();
 assert.equal(asked.length, before, "what is too large is not sent");
 assert.match($("#told").textContent, /64\.0 MB; at most 64 MB/);
@@ -123,6 +129,8 @@ check("noisy", true);
 $("#target").value = "pixels";
 $("#target").fire("change");
 assert.equal($("#target-size").textContent, "30 × 20 becomes 60 × 40 pixels.");
+setField("At most this height, in pixels", "");
+assert.deepEqual(state.pictures[1].choices.given.small, { size: [60, 1] });
 setField("At most this width, in pixels", "45");
 setField("At most this height, in pixels", "25");
 assert.equal($("#target-size").textContent, "30 × 20 becomes 38 × 25 pixels.");
@@ -136,9 +144,19 @@ const best = all("#quality input").at(-1);
 best.fire("change");
 await wait(340);
 const wanted = { picture: "t1", painted: "", draft_first: true, quality: "best", look: "faithful", seed: "7", method: "ddrm", sigma: "0.1" };
+assert.equal(asked.filter(([, one]) => one === "api/estimate").length, 1, "one question after several changes");
 const repairs = [{ kind: "small", size: [45, 25] }, { kind: "noisy" }, { kind: "blurred", blur: 1.5 }, { kind: "missing" }];
 assert.deepEqual(last("api/estimate")[2], { ...wanted, repairs });
 assert.deepEqual(all("#quality .seconds").map((one) => one.textContent), ["about 4 s", "about 84 min", "the same as Draft"]);
+close();
+setField("Seed", "8");
+await wait(310);
+gate = null;
+setField("Seed", "7");
+await wait(310);
+goOn();
+await wait();
+assert.equal($("#quality .seconds").textContent, "about 4 s", "the answer to the last question counts");
 all("#queue button")[0].click();
 all("#queue button")[1].click();
 const field = (label) => [...all("input"), ...all("select")].find((one) => one.getAttribute("aria-label") === label);
@@ -264,7 +282,8 @@ assert.deepEqual([$("#left").textContent, $("#progress").value, $("#busy").hidde
 assert.deepEqual(picture.versions.map(({ token, parent, quality }) => [token, parent, quality]), [["r1", null, "best"], ["r2", "r1", "best"]]);
 assert.deepEqual(all(".verdict li").map((one) => one.textContent), ["It is odd.", "Made up."]);
 assert.deepEqual(all(".steps button").map((one) => one.textContent), ["!Title r1: look at it", "!Title r2: look at it"]);
-assert.equal(JSON.parse(session["leader-session"]).length, 2, "remembered");
+const { versions, ...remembered } = JSON.parse(session["leader-session"])[1];
+assert.deepEqual(remembered, { name: "my holiday.jpg", token: "t1", size: [30, 20], view: "api/files/t1/view.png", findings, shown: "r2" });
 
 // --- the level under the mouse, the map, before and after
 for (const [place, words] of [[[20, 15], "may be more than 40 levels off"], [[20, 4], "within 3 levels"]]) {
@@ -278,6 +297,14 @@ for (const place of [[31, 15], [-1, 15], [15, 21], [15, -1]]) {
   await wait();
   assert.equal($("#hover").textContent, "", "beside the picture");
 }
+all("#versions button")[2].click();
+const { createElement } = document;
+document.createElement = (tag) => Object.assign(createElement(tag), { naturalWidth: 8 });
+pane.fire("pointermove", at(20, 4));
+await wait();
+document.createElement = createElement;
+assert.deepEqual([picture.shown, $("#hover").textContent], ["r1", "within 6 levels"], "another result has other levels");
+all("#history button")[0].click();
 $("#map").click();
 assert.deepEqual([$(".map").src, $(".map").hidden, $("#legend").hidden], ["api/files/r2/cover.png", false, false]);
 $("#file").fire("keydown", { key: "b" });
@@ -362,7 +389,7 @@ for (let twice = 0; twice < 2; twice++) {
 assert.deepEqual(zooms, ["125 %", "100 %", "500 %", "100 %", "500 %", "625 %", "500 %", "100 %", "500 %", "1000 %", "500 %"]);
 pane.fire("wheel", { deltaY: 9000, clientX: 300, clientY: 150 });
 $("#undo").click();
-assert.deepEqual([picture.shown, place().width], ["r1", "60px"], "a smaller picture in the same place");
+assert.deepEqual([picture.shown, place().width, now("#history button")[0].slice(0, 8)], ["r1", "60px", "Title r1"], "a smaller picture in the same place");
 assert.deepEqual(all("#versions button").map((one) => one.textContent), ["Undo", "Photograph", "Title r1", "Title r2"], "and what came of it");
 assert.equal(all(".steps button").length, 0, "one step alone is no list");
 all("#history button")[0].click();
@@ -385,19 +412,36 @@ assert.deepEqual(taken, [["api/files/r2/restored.png", "my holiday-restored.png"
 $("#further").click();
 assert.equal($("#start").textContent, "Repair further");
 check("small", true);
+check("missing", true);
 assert.equal($("#target-size").textContent, "60 × 40 becomes 120 × 80 pixels.");
 assert.ok($(".before").hidden === false && $(".slider").hidden === false);
+const fine = { level: "fine", title: "Looks right", meaning: "Yes.", reasons: [] };
 const growing = { ...running, step: 0, preview: "data:image/jpeg;base64,BB" };
-answers.push(stream({ state: "waiting", ahead: 1 }, { state: "waiting", ahead: 0 }, growing, { ...growing, preview: undefined, share: 0.75, drafted: false }, done(outcome("f1"))));
+answers.push(stream({ state: "waiting", ahead: 1 }, { state: "waiting", ahead: 0 }, growing, { ...growing, preview: undefined, share: 0.75, drafted: false }, done(outcome("f1", { verdict: fine, files: ["restored.png"] }))));
 Object.defineProperty(doing, "textContent", { set: (text) => said.push([text, $(".before").hidden, $(".slider").hidden]), get: () => "" });
 said.length = 0;
 $("#start").click();
 await wait(20);
-const under2 = "Restoring (this is a draft; the real one is under way)";
-assert.deepEqual(said, [["Beginning", false, false], ["1 picture before yours", false, false], ["You are next", false, false], [under2, false, false], ["Restoring", true, true], [under2, true, true]]);
+assert.deepEqual(said, [["Beginning", false, false], ["1 picture before yours", false, false], ["You are next", false, false], [under, false, false], ["Step 1 of 2: Restoring", true, true], [under.slice(13), true, true]]);
 assert.deepEqual([field("Format of the file").value, $(".loss").hidden, $(".before").hidden, $(".slider").hidden], ["jpg", false, false, false]);
-assert.deepEqual([last("api/restore")[2].picture, last("api/restore")[2].repairs], ["r2", [{ kind: "small", factor: 2 }]]);
+const { picture: base, painted, repairs: chosen } = last("api/restore")[2];
+assert.deepEqual([base, painted, chosen], ["r2", "", [{ kind: "small", factor: 2 }, { kind: "missing" }]], "what was painted was on the photograph");
+document.body.fire("keydown", { key: "t" });
+assert.deepEqual([$(".map").hidden, $("#map").hidden, $(".verdict").classes.has("warned")], [true, true, true]);
+document.body.fire("keyup", { key: "t" });
 assert.deepEqual([picture.versions.at(-1).token, picture.versions.at(-1).parent], ["f1", "r2"]);
+close();
+answers.push(stream(growing, growing, done(outcome("g1"))));
+$("#start").click();
+await wait(10);
+assert.equal(after.src, growing.preview);
+all("#queue button")[0].click();
+assert.equal(after.src, "v");
+said.length = 0;
+gate = goOn();
+await wait(20);
+assert.deepEqual([said, picture.shown], [[], "g1"], "another picture is shown meanwhile");
+all("#queue button")[1].click();
 $(".base button").click();
 $("#paint").click();
 assert.deepEqual([picture.base, picture.shown], [null, null]);
@@ -418,10 +462,12 @@ assert.match($("#told").textContent, /^The program did not answer; see that it i
 offline = false;
 
 // --- every picture of the queue, with the repairs of this one; a stop ends the rest
-document.fire("paste", { clipboardData: { files: [new File(["a"], "my holiday.png", { type: "image/png" }), new File(["b"], "ü/c.png", { type: "image/png" })] } });
+document.fire("paste", { clipboardData: { files: [new File(["a"], "my holiday.png", { type: "image/png" }), new File(["b"], "ü/c.v2.png", { type: "image/png" })] } });
 await wait();
 check("small", false);
 check("noisy", true);
+check("missing", true);
+paint([3, 4]);
 $("#same").checked = true;
 answers.push(stream({ ...running, left: null }, done(outcome("s1"))), stream({ ...running, state: "stopped", left: null }));
 const soFar = asked.length;
@@ -431,9 +477,10 @@ await wait(20);
 assert.equal(asked.slice(soFar).filter(([, one]) => one === "api/restore").length, 0, "stopped before it began");
 $("#all").click();
 await wait(30);
-const wishes = asked.filter(([, one]) => one === "api/restore").slice(-2).map(([, , wish]) => [wish.picture, wish.repairs]);
-assert.deepEqual(wishes, [["t2", [{ kind: "noisy" }]], ["t3", [{ kind: "noisy" }]]]);
-assert.deepEqual([$("#told").textContent, $("#left").textContent], ["Stopped. What was finished is kept.", ""]);
+const wishes = asked.filter(([, one]) => one === "api/restore").slice(-2).map(([, , wish]) => [wish.picture, wish.painted !== "", ...wish.repairs.map(({ kind }) => kind)]);
+assert.deepEqual(wishes, [["t2", true, "noisy", "missing"], ["t3", false, "noisy", "missing"]]);
+assert.ok(state.pictures[2].choices.given !== state.pictures[3].choices.given, "each has its own from then on");
+assert.deepEqual([$("#told").textContent, $("#left").textContent, $("#told").classes.has("calm")], ["Stopped. What was finished is kept.", "", true]);
 assert.deepEqual(state.pictures.map((one) => one.state), ["done", "done", "done", "ready"]);
 assert.equal(state.current, state.pictures.at(-1).id, "the one at work is shown");
 assert.deepEqual(last("api/stop")[0], "POST");
@@ -442,6 +489,14 @@ answers.push(stream(bad));
 $("#all").click();
 await wait(20);
 assert.deepEqual([state.pictures.at(-1).state, all("#queue .failed .state").map((one) => one.textContent)], ["failed", ["It is too dark."]]);
+document.fire("paste", { clipboardData: { files: [new File(["d"], "plain.heic", { type: "image/heic" })] } });
+await wait();
+$("#same").checked = false;
+$("#all").click();
+await wait(10);
+assert.deepEqual([last("api/restore")[2].picture, all("#queue .state").at(-1).textContent], ["t3", "nothing to repair"]);
+assert.equal(all("#queue img").at(-1).src, "api/files/t4/view.png", "what the browser may not be able to show");
+all("#queue button")[3].click();
 
 // --- two ways, the same seed
 const modes = () => ["restore", "compare"].map((mode) => $(`#mode-${mode}`).getAttribute("aria-pressed"));
@@ -449,20 +504,30 @@ assert.deepEqual(modes(), ["true", "false"]);
 $("#mode-compare").click();
 assert.deepEqual([modes(), $("#before").hidden, all(".pane-title").map((one) => one.hidden)], [["false", "true"], true, [false, false]]);
 assert.deepEqual(all(".pane-title").map((one) => one.textContent), ["A: the photograph", "B: the photograph"]);
+state.settings.budget = "0.05"; // of one path, which another may not have
 state.sides[1].method = "ddnm";
 state.sides[1].plugins = "satp";
 answers.push(stream(done(outcome("x1"))), stream(done(outcome("x2"))));
 $("#start").click();
 await wait(30);
-const two = asked.filter(([, one]) => one === "api/restore").slice(-2).map(([, , wish]) => [wish.quality, wish.method, wish.plugins, wish.seed, wish.draft_first]);
-assert.deepEqual(two, [["draft", "ddrm", undefined, "7", false], ["standard", "ddnm", "satp", "7", false]]);
+const two = asked.filter(([, one]) => one === "api/restore").slice(-2).map(([, , wish]) => [wish.quality, wish.method, wish.plugins, wish.seed, wish.draft_first, wish.budget]);
+assert.deepEqual(two, [["draft", "ddrm", undefined, "7", false, ""], ["standard", "ddnm", "satp", "7", false, ""]]);
 assert.deepEqual(all(".pane-title").map((one) => one.textContent), ["A: Title x1, draft, 1.5 s, look at it", "B: Title x2, ddnm + satp, 1.5 s, look at it"]);
 assert.deepEqual(all(".pane .after").map((one) => one.src), ["api/files/x1/restored.png", "api/files/x2/restored.png"]);
 setField("Show", "x2");
 assert.deepEqual(all(".pane .after").map((one) => one.src), ["api/files/x2/restored.png", "api/files/x2/restored.png"]);
+answers.push(stream(done(outcome("x3"))));
+$("#start").click();
+await wait(20);
+assert.deepEqual(all(".pane .after").map((one) => one.src), ["api/files/x2/restored.png", "api/files/x3/restored.png"], "what is there is not made again");
 setField("Show", "");
 setField("Quality", "best");
 assert.equal(all(".pane-title")[0].textContent, "A: the photograph", "what was made another way is no longer shown");
+for (const [number, words] of ["", "within 3 levels"].entries()) {
+  all(".pane")[number].fire("pointermove", at(20, 4));
+  await wait();
+  assert.equal($("#hover").textContent, words, "of the side under the mouse");
+}
 
 // --- all results in one file, names that come twice with a number
 assert.equal($("#zip").hidden, false);
@@ -472,5 +537,9 @@ await wait(20);
 all("#samples button")[0].click();
 await wait(20);
 assert.deepEqual([last("api/samples/small")[0], state.pictures.at(-1).name, state.pictures.at(-1).token], ["POST", "sample small", "t9"]);
+$("#mode-restore").click();
+check("missing", true);
+$("#paint").click();
+assert.deepEqual(strokes(), [2048, 512], "no larger than the server takes");
 writeFileSync(`${folder}/all.zip`, new Uint8Array(await held.get(taken.at(-1)[0]).arrayBuffer()));
 process.exit(0);

@@ -29,7 +29,7 @@ def check_name(name: str) -> None:
     parts = name.split("/")
     if not name or any(part in ("", ".", "..") for part in parts):
         raise LeaderError(f"The name '{printable(name)}' points outside its folder; rename it.")
-    if "\0" in name or "\\" in name or ":" in parts[0]:
+    if "\0" in name or "\\" in name or name[1:2] == ":":
         raise LeaderError(
             f"The name '{printable(name)}' has a character that separates folders or drives on other systems; rename it."
         )

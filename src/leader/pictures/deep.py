@@ -36,7 +36,24 @@ def is_deep(image: Image.Image) -> bool:
     """
     tiles = getattr(image, "tile", ())
     raw = any(";16" in raw_mode(tile) or (tile[0].startswith("ppm") and tile[3][1] > 255) for tile in tiles)
-    return (raw or _has_deep_planes(image)) and image.mode in ("RGB", "RGBA", "CMYK")
+    packed = image.format == "BMP"  # three samples in 16 bits
+    return (raw or _has_deep_planes(image)) and image.mode in ("RGB", "RGBA", "CMYK") and not packed
+
+
+def check_jpeg2000(image: Any, name: str) -> None:
+    """Rejects a freshly opened JPEG 2000 file that Pillow decodes wrongly: in colour it turns deep white black, and shears the
+    channels that are smaller than the picture.
+    """
+    image.fp.seek(0)
+    _, _, header = image.fp.read().partition(b"\xff\x4f\xff\x51")
+    channels = int.from_bytes(header[36:38], "big")
+    for at in range(38, 38 + 3 * channels, 3):
+        depth, *steps = header[at : at + 3]
+        if steps != [1, 1] or ((depth & 127) >= 8 and channels > 1):
+            raise LeaderError(
+                f"{name} holds colours of more than 8 bits, or in fewer pixels than brightness, which cannot be read without "
+                "loss from JPEG 2000; convert it to a 16-bit PNG or TIFF."
+            )
 
 
 def _has_deep_planes(image: Image.Image) -> bool:

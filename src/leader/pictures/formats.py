@@ -43,7 +43,7 @@ TABLE = (
     Format(PNG, (".png",), "PNG", marks=(b"\x89PNG",), alpha=True, deep=True, profile=True, exif=True),
     Format(
         JPEG,
-        (".jpg", ".jpeg"),
+        (".jpg", ".jpeg", ".jfif"),
         "JPEG",
         marks=(b"\xff\xd8\xff",),
         profile=True,
@@ -56,7 +56,7 @@ TABLE = (
     Format("BMP", (".bmp",), "BMP", marks=(b"BM",)),
     Format("PPM", (".ppm",)),
     Format("JPEG2000", (".jp2",), alpha=True),
-    Format("GIF", written=False),
+    Format("GIF", (".gif",), written=False),
     Format(
         AVIF,
         (".avif",),

@@ -10,7 +10,7 @@ from PIL import features
 
 from leader.errors import LeaderError
 from leader.pictures.formats import AVIF, HEIF
-from leader.pictures.metadata import metadata_in
+from leader.pictures.metadata import OWN_COLOURS, metadata_in
 from leader.pictures.picture import Picture, from_samples
 
 _BRANDS = {
@@ -20,6 +20,9 @@ _BRANDS = {
 _EITHER = (b"mif1", b"msf1")
 _HEAD = 512
 """Bytes that identify the format of a file."""
+DEEP = "The file holds more than 8 bits per sample, of which 8 are read."
+_BOXES = 1 << 16
+"""Bytes that hold the descriptions at the beginning of a file."""
 _WIDE = {9, 11, 12}
 _BRIGHT = {16, 18}
 """Numbers of the standard for primaries beyond sRGB and for curves of bright displays."""
@@ -44,6 +47,20 @@ def can_avif() -> bool:
         return bool(features.check("avif"))
 
 
+def list_losses(path: Path) -> tuple[str, ...]:
+    """What Pillow leaves behind of an AVIF file, a sentence each: bits beyond 8, and colours that no profile describes."""
+    with path.open("rb") as file:
+        head = file.read(_BOXES)
+    losses = []
+    _, found, coding = head.partition(b"av1C")
+    if found and coding[2] & 0x40:
+        losses.append(DEEP)
+    _, found, colours = head.partition(b"colrnclx")
+    if found and b"colrprof" not in head and (colours[1] in _WIDE or colours[3] in _BRIGHT):
+        losses.append(OWN_COLOURS)
+    return tuple(losses)
+
+
 def read_still(path: Path, name: str, check_size: Callable[[tuple[int, int]], None]) -> Picture:
     """The photograph of a HEIC file, the one it calls its primary, upright: decoding includes its rotation.
 
@@ -62,7 +79,7 @@ def read_still(path: Path, name: str, check_size: Callable[[tuple[int, int]], No
     icc, colours = image.info.get("icc_profile"), image.info.get("nclx_profile") or {}
     notes: tuple[str, ...] = ()
     if not icc and (colours.get("color_primaries") in _WIDE or colours.get("transfer_characteristics") in _BRIGHT):
-        notes = ("The file describes wide colours without a profile that other formats can hold; they may look paler.",)
+        notes = (OWN_COLOURS,)
     check_size(image.size)
     samples = np.asarray(image)
     picture = from_samples(samples[..., None] if samples.ndim == 2 else samples, int(image.info["bit_depth"]), icc)

@@ -32,6 +32,13 @@ LONGEST_BLOCK = 60_000
 """Largest size in bytes; JPEG has room for 65,000."""
 
 
+OWN_COLOURS = (
+    "The file describes its colours without a profile that other formats can hold; they may look paler, lighter or darker."
+)
+SRGB_GAMMA, SRGB_PRIMARIES = 0.45455, (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)
+"""Of sRGB in a PNG: the exponent, and x and y of white, red, green and blue."""
+
+
 @dataclass(frozen=True)
 class Stamp:
     """The metadata that a restoration adds: the program with its version, a sentence, and the same in machine-readable form."""
@@ -90,12 +97,23 @@ def _report_omitted(why: str) -> str:
 def metadata_of(image: Image.Image) -> Metadata:
     """The metadata of a decoded image that may be kept; damaged EXIF never raises."""
     stored = image.info.get("exif")
+    notes = (OWN_COLOURS,) if _has_own_colours(image) else ()
     if isinstance(stored, bytes) and stored:
-        return metadata_in(stored)
+        return metadata_in(stored, *notes)
     try:
-        return metadata_in(image.getexif().tobytes()) if len(image.getexif()) else Metadata()
+        tags = image.getexif()
+        tags.bigtiff = False  # as a block, it is written in the simple form
+        return metadata_in(tags.tobytes(), *notes) if len(tags) else Metadata(notes=notes)
     except Exception:  # Pillow raises errors of every kind for damaged EXIF
-        return Metadata(notes=(_report_omitted("is damaged"),))
+        return Metadata(notes=(_report_omitted("is damaged"), *notes))
+
+
+def _has_own_colours(image: Image.Image) -> bool:
+    """Whether a PNG declares a gamma or primaries of its own, and nothing that takes precedence."""
+    if "icc_profile" in image.info or "srgb" in image.info:
+        return False
+    gamma, primaries = image.info.get("gamma", SRGB_GAMMA), image.info.get("chromaticity", SRGB_PRIMARIES)
+    return abs(gamma - SRGB_GAMMA) > 0.02 or any(abs(a - b) > 0.01 for a, b in zip(primaries, SRGB_PRIMARIES))
 
 
 def orientation_of(image: Image.Image) -> int:

@@ -11,21 +11,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageCms, UnidentifiedImageError
 
 from leader.errors import LeaderError
 from leader.files import check_readable, printable
-from leader.pictures.deep import BITS, is_deep, raw_mode, read_deep
+from leader.pictures.deep import BITS, check_jpeg2000, is_deep, raw_mode, read_deep
 from leader.pictures.formats import AVIF, HEIF, READ, SERVED, format_by_mark
-from leader.pictures.heif import can_avif, kind_of, read_still
+from leader.pictures.heif import can_avif, kind_of, list_losses, read_still
 from leader.pictures.jpeg_history import read_history
 from leader.pictures.metadata import metadata_of, orientation_of
 from leader.pictures.picture import MOST_PIXELS, Floats, Picture, from_samples
 
 SAMPLE_FORMAT, SIGNED = 339, 2
 PHOTOMETRIC, WHITE_IS_ZERO = 262, 0
+SUBFILE, REDUCED = 254, 1
 """Tags of a TIFF, and values of theirs."""
 SMALL = 1_000_000
 """A picture with this many pixels fits into any memory."""
@@ -42,11 +44,17 @@ def read_picture(path: Path, most_pixels: int = MOST_PIXELS) -> Picture:
             return read_still(path, name, lambda size: _check_size(size, name, most_pixels))
         with _open_image(path, name, kind) as image:
             _check_header(image, name, most_pixels)
+            if image.format == "JPEG2000":
+                check_jpeg2000(image, name)
             with _within_reason(image):
                 if is_deep(image) and image.mode != "CMYK":  # asked before getexif, which decodes a PNG
                     deep = from_samples(read_deep(image, path, READ), 16, image.info.get("icc_profile"))
                     return _upright(replace(deep, metadata=metadata_of(image)), orientation_of(image))
-                return _upright(_with_history(image, name), orientation_of(image))
+                picture = _upright(_with_history(image, name), orientation_of(image))
+            if kind == AVIF:
+                notes = (*picture.metadata.notes, *list_losses(path))
+                picture = replace(picture, metadata=replace(picture.metadata, notes=notes))
+            return picture
 
 
 def _open_image(path: Path, name: str, kind: str | None) -> Image.Image:
@@ -98,7 +106,10 @@ def _explaining(name: str, path: Path | None = None) -> Iterator[None]:
     except UnidentifiedImageError as error:
         raise LeaderError(_describe_unknown(name, None if path is None else _beginning(path))) from error
     except Exception as error:  # decoders of damaged files raise errors of every kind
-        raise LeaderError(f"{name} is damaged and cannot be decoded ({printable(str(error))}); get an intact copy.") from error
+        raise LeaderError(
+            f"{name} cannot be decoded ({printable(str(error))}): it is damaged or of an unsupported variant; get an "
+            "intact copy, or save it again as an ordinary PNG, JPEG or TIFF file."
+        ) from error
 
 
 def _opens(path: Path) -> bool:
@@ -141,9 +152,25 @@ def _within_reason(image: Image.Image) -> Iterator[None]:
 
 def _check_header(image: Image.Image, name: str, most_pixels: int) -> None:
     _check_size(image.size, name, most_pixels)
-    # phones store a depth map or preview as a second picture (MPO): the first one is the photograph
-    if getattr(image, "n_frames", 1) > 1 and image.format != "MPO":
+    if _count_pages(image) > 1:
         raise LeaderError(f"{name} holds several frames or pages; extract the one to restore into a file of its own.")
+
+
+def _count_pages(image: Any) -> int:
+    """Frames that are pictures of their own. Phones add a depth map or preview to theirs (MPO); cameras and scanners add
+    smaller copies to a TIFF.
+    """
+    frames = int(getattr(image, "n_frames", 1))
+    if image.format == "MPO" or frames == 1:
+        return 1
+    if image.format != "TIFF" or image.tag_v2.get(SUBFILE, 0) & REDUCED:
+        return frames
+    own = 1
+    for number in range(1, frames):
+        image.seek(number)
+        own += not image.tag_v2.get(SUBFILE, 0) & REDUCED
+    image.seek(0)
+    return own
 
 
 def _check_size(size: tuple[int, int], name: str, most_pixels: int) -> None:

@@ -1,6 +1,7 @@
 """diagnose: what is wrong with a picture, in words and as data, and the command that would repair it.
 
 One repair is advised, the most urgent of those that are certain: defects, noise, blur, compression. Transparent parts stay so.
+What was filled in or sharpened without being asked for is kept only if nothing is wrong with the result.
 Noise comes before blur because it hides the fine detail in which a blur shows; noise that hardly exceeds a JPEG's own error
 cannot be distinguished from it, and is left to the repair of the JPEG. Scratches and single pixels are reported but not filled
 in if they may be content: in a JPEG, where a wire looks like a scratch and the dot of an i like a dead pixel, and in drawings.
@@ -240,12 +241,25 @@ def diagnose(image: ImageLike | Examination) -> Diagnosis:
     return Diagnosis(findings, advise(findings), str(image) if isinstance(image, (str, Path)) else None, examination)
 
 
+UNASKED = {
+    "deblur": ("There seemed to be a blur, but the result of removing it", "undo the blur"),
+    "inpaint": ("There seemed to be defects, but the result of filling them in", "fill them in"),
+}
+"""Repairs that replace what the picture shows: what is told if the result is not kept, and what to ask for."""
+
+
 def check_advised(restored: Restoration) -> None:
-    """Raises NothingToRepairError if a blur was undone without being asked for and the result is not judged fine."""
+    """Raises NothingToRepairError if a blur was undone or defects were filled in without being asked for, and the result is not
+    judged fine. That what fills a torn area is invented speaks against trusting it, not against showing it.
+    """
     advice = None if restored.posed.diagnosis is None else restored.posed.diagnosis.advised()
-    if advice and advice.task == "deblur" and restored.verdict is not None and restored.verdict.level != "fine":
-        fact = "There seemed to be a blur, but the result of removing it was judged doubtful, so the picture is left as it is."
-        raise NothingToRepairError(Note("left", fact, Remedy("undo the blur", {"task": advice.task, **advice.options})))
+    verdict = restored.verdict
+    if advice is None or advice.task not in UNASKED or verdict is None:
+        return
+    if verdict.level == "failed" or any(reason.code != "invented" for reason in verdict.reasons):
+        seemed, wish = UNASKED[advice.task]
+        fact = f"{seemed} was judged {verdict.level}, so the picture is left as it is."
+        raise NothingToRepairError(Note("left", fact, Remedy(wish, {"task": advice.task, **advice.options})))
 
 
 def refuse_options(options: Mapping[str, Any]) -> None:

@@ -117,7 +117,7 @@ def repair_picture(job: Job, site: Site, entry: Entry, wish: Wish) -> list[dict[
         _show_draft(job, site, entry, wish, examination)
     outcomes: list[dict[str, Any]] = []
     for number, repair in enumerate(wish.repairs):
-        job.step = number
+        job.step, job.share = number, 0.0
         begin = time.perf_counter()
         made = prepare_repair(site, wish, number, examination, entry)
         job.check()

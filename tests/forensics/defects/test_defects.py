@@ -53,6 +53,18 @@ def test_strong_noise_that_was_clipped_is_no_salt_and_pepper(noise: int) -> None
     assert recall_and_precision(~find_in(from_pil(Image.fromarray(spoiled))).known, truth)[0] >= 0.8
 
 
+@pytest.mark.parametrize(("read", "gain"), [(0.06, 0.0), (0.01, 0.03)])
+def test_noise_of_light_is_neither_specks_nor_scratches(read: float, gain: float) -> None:
+    """Added before the camera's gamma, it is so strong in the shadows that it reaches black there, and nowhere else."""
+    seen = np.concatenate([colour(SIDE, 1)[:90, :, 1], colour(SIDE, 4)[:50, :, 1] // 3])
+    light = (seen / 255) ** 2.2
+    light += np.sqrt(gain * light + read**2) * np.random.default_rng(0).standard_normal(light.shape)
+    noisy = np.round(255 * light.clip(0, 1) ** (1 / 2.2)).astype(np.uint8)
+    assert (noisy == 0).mean() > 0.02 and find_in(from_pil(Image.fromarray(noisy))).kinds == ()
+    spoiled, truth = peppered(noisy, 0.05, 0)
+    assert recall_and_precision(~find_in(from_pil(Image.fromarray(spoiled))).known, truth)[0] >= 0.8
+
+
 def test_dead_pixels_of_both_signs_and_of_one_channel() -> None:
     spoiled, truth = peppered(colour(SIDE, 2), 0.001, 3)
     found = find_in(from_pil(Image.fromarray(spoiled)))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
 from leader.forensics.defects.chains import find_chains
+from leader.forensics.defects.clipped_noise import find_limits, measure_reach
 from leader.forensics.defects.neighbours import grow_mask, median_around, shift_values
 
 Floats = NDArray[np.float32]
@@ -23,7 +24,7 @@ ACROSS = ((0, 3), (3, 0), (2, 2), (2, -2), (0, 4), (4, 0), (3, 3), (3, -3))
 _CONSTANTS = read_constants("defects.scratches")
 FAINT_RIDGE, SAME_COLOUR = _CONSTANTS.numbers("faint_ridge", "same_colour")
 SHORTEST_DRAWN, SHORTEST_GREY = _CONSTANTS.counts("shortest_drawn", "shortest_grey")
-PURE_RIDGE = _CONSTANTS.number("pure_ridge")
+PURE_RIDGE, WITHIN_NOISE = _CONSTANTS.numbers("pure_ridge", "within_noise")
 RIDGE, RIDGE_SCALE, MOST_OF_A_SEGMENT = _CONSTANTS.numbers("ridge", "ridge_scale", "most_of_a_segment")
 SHADE = _CONSTANTS.number("shade")
 SHORTEST_LINE = _CONSTANTS.count("shortest_line")
@@ -54,11 +55,15 @@ def find_drawn(pixels: Floats) -> Flags:
 
     One grey level coincides by accident more often than three colours do, and black and white are where values were clipped.
     """
-    ridge = ridgeness(pixels)
-    pure = (pixels <= 0).all(2) | (pixels >= 1).all(2)
+    ridge, at_limits = ridgeness(pixels), find_limits(pixels)
+    pure = at_limits.any(0)
     chains = find_chains(ridge > np.where(pure, PURE_RIDGE, FAINT_RIDGE), pixels, SAME_COLOUR)
     shortest = SHORTEST_GREY if (pixels == pixels[..., :1]).all() else SHORTEST_DRAWN
-    return chains.mask((chains.length >= shortest) & (chains.spread <= SAME_COLOUR), ridge.shape)
+    found = chains.mask((chains.length >= shortest) & (chains.spread <= SAME_COLOUR), ridge.shape)
+    cut_off = at_limits & found
+    if cut_off.any() and float(np.median(measure_reach(pixels.mean(2))[cut_off])) < WITHIN_NOISE:
+        found &= ~pure  # noise that was clipped hangs together where half of it is
+    return found
 
 
 def find_smeared(luma: Floats) -> Flags:

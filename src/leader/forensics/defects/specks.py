@@ -1,8 +1,9 @@
 """Specks: salt and pepper, dead pixels. A speck is a pixel that no two of its neighbours resemble.
 
 Edges, lines and corners have two such neighbours; texture, stars and grain have their own scale, the median of the same
-number around them, which a speck must exceed several times. Pure black and white need less, where there are enough of them;
-other specks are defects where many stand out very far, since the tail of a texture ends soon.
+number around them, which a speck must exceed several times. Pure black and white need less, where there are enough of them and
+they are no clipped noise (`clipped_noise`); other specks are defects where many stand out very far, since the tail of a
+texture ends soon.
 """
 
 import math
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
+from leader.forensics.defects.clipped_noise import NORMAL_MEDIAN, find_limits, is_clipped_noise
 from leader.forensics.defects.neighbours import NEIGHBOURS, median_around, shift_values
 
 Floats = NDArray[np.float32]
@@ -19,7 +21,6 @@ Flags = NDArray[np.bool_]
 _CONSTANTS = read_constants("defects.specks")
 SPECK_ROUNDS = _CONSTANTS.count("speck_rounds")
 SPECK, SPECK_SCALE, PURE, FEWEST_PURE = _CONSTANTS.numbers("speck", "speck_scale", "pure", "fewest_pure")
-NOISY, BEYOND_NOISE = _CONSTANTS.numbers("noisy", "beyond_noise")
 FEWEST_SPECKS = _CONSTANTS.count("fewest_specks")
 WEAK_OUTLIER, OUTLIER, FAR_OUTLIER = _CONSTANTS.numbers("weak_outlier", "outlier", "far_outlier")
 FAR_SHARE, APART, SPREAD, MANY_OUTLIERS = _CONSTANTS.numbers("far_share", "apart", "spread", "many_outliers")
@@ -51,7 +52,8 @@ def _within(shape: tuple[int, ...], down: int, right: int) -> Flags:
 
 def find_specks(pixels: Floats) -> Flags:
     """[H, W], the specks of pixels [H, W, C] in [0, 1]."""
-    pure: Flags = np.logical_or((pixels <= 0).all(2), (pixels >= 1).all(2))
+    at_limits = find_limits(pixels)
+    pure: Flags = np.logical_or(*at_limits)
     known = np.ones(pure.shape, dtype=bool)
     candidates = pure | ~is_spread(pixels.mean(2))
     limits: Floats | None = None
@@ -59,7 +61,8 @@ def find_specks(pixels: Floats) -> Flags:
         unlike = speckness(pixels, known)
         standing_out = np.where(candidates, unlike / (SPECK + SPECK_SCALE * median_around(unlike, 2)), np.float32(0))
         if limits is None:
-            limits = np.where(pure, _limit_of_pure(standing_out, pure), _limit(standing_out[~pure], pure.size))
+            noise = is_clipped_noise(at_limits & (standing_out > PURE), pixels, max(FEWEST_SPECKS, FEWEST_PURE * pure.size))
+            limits = np.where(pure, math.inf if noise else PURE, _limit(standing_out[~pure], pure.size))
         found = known & (standing_out > limits)
         if not found.any():
             break
@@ -75,7 +78,7 @@ def find_drowned(luma: Floats) -> Flags:
     """
     usual = median_around(luma, 1)
     off = luma - usual
-    spread = np.maximum(median_around(np.abs(off), 2) / 0.6745, DROWNED_ERROR)
+    spread = np.maximum(median_around(np.abs(off), 2) / NORMAL_MEDIAN, DROWNED_ERROR)
     gains = [(limit - usual) * (off - (limit - usual) / 2) for limit in (0.0, 1.0)]
     found: Flags = np.maximum(*gains) > DROWNED_ODDS * spread**2
     alone = found & ~np.logical_or.reduce([shift_values(found, *step) for step in NEIGHBOURS])
@@ -89,14 +92,6 @@ def is_spread(plane: Floats) -> Flags:
     beside = np.mean([shift_values(plane, *step) - usual for step in BESIDE], axis=0)
     spread: Flags = beside * np.sign(off) > SPREAD * np.abs(off)
     return spread
-
-
-def _limit_of_pure(standing_out: Floats, pure: Flags) -> float:
-    """What pure black and white need; they are no specks where strong noise takes others as far and was clipped at these."""
-    far = standing_out > PURE
-    found, others = int((far & pure).sum()), int((far & ~pure).sum())
-    clipped = others > NOISY * pure.size and found < BEYOND_NOISE * others
-    return math.inf if clipped or found < max(FEWEST_SPECKS, FEWEST_PURE * pure.size) else PURE
 
 
 def _limit(standing_out: Floats, size: int) -> float:

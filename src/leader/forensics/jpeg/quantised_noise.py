@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import (
@@ -48,10 +47,13 @@ _USED = np.add.outer(np.arange(BLOCK), np.arange(BLOCK)) >= 2
 _DEVIATES = np.linspace(0, 8, 4001)
 _TAILS = np.array([math.erfc(z / math.sqrt(2)) for z in _DEVIATES])
 _FALLS = np.diff(_TAILS) / np.diff(_DEVIATES)
+_STARTS = _TAILS[:-1] - _FALLS * _DEVIATES[:-1]
 
 
 NOISES, CONTENTS, SLOPES = np.geomspace(0.1, 160, 60), np.geomspace(0.05, 100, 30), (1.0, 1.5, 2.0, 3.0)
 """Standard deviations of noise and of content at a middle frequency, and exponents of content, that are tried."""
+TOGETHER = 8
+"""Noises whose likelihood is computed at a time: what that takes stays in the processor's cache."""
 
 
 def choose_flat_blocks(blocks: Blocks, usable: Flags, fewest: int = 2 * FEWEST_FLAT_BLOCKS) -> Flags:
@@ -109,11 +111,14 @@ def profile_noise(coefficients: Array, steps: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Cells:
-    """How often coefficients lie up to `inner`, up to `outer` and beyond, by frequency: counts [3, K]."""
+    """How often coefficients lie up to `inner`, up to `outer` and beyond, by frequency: counts [3, K]. Frequencies for
+    which all of these are equal are counted together.
+    """
 
-    counts: NDArray[np.int_]
+    counts: Array
     inner: Array
     outer: Array
+    frequency: Array
 
     @classmethod
     def of(cls, coefficients: Array, steps: Array) -> _Cells:
@@ -122,29 +127,28 @@ class _Cells:
         cells = np.abs(np.rint(coefficients[:, _USED] / q))
         middle = np.floor(np.median(cells, axis=0))
         below, above = (cells <= middle).sum(0), (cells > 2 * middle + 1).sum(0)
-        counts = np.stack([below, len(cells) - below - above, above])
-        return cls(counts, (middle + 0.5) * q, (2 * middle + 1.5) * q)
+        alike, member = np.unique([(middle + 0.5) * q, (2 * middle + 1.5) * q, _FREQUENCY[_USED]], axis=1, return_inverse=True)
+        counts = [np.bincount(member.reshape(-1), count) for count in (below, len(cells) - below - above, above)]
+        return cls(np.array(counts), *alike)
 
     def likelihood(self, noises: Array, contents: Array, slope: float) -> Array:
         """Log-likelihood [noises, contents] of white noise and of content that fades with this exponent of frequency."""
-        content = np.multiply.outer(contents**2, (_FREQUENCY[_USED] / 4) ** (-2 * slope))
-        scale = np.sqrt(noises[:, None, None] ** 2 + content[None])
-        far, near = (_tail(edge / scale) for edge in (self.outer, self.inner))
-        tiny = 1e-4  # a single texture must not outweigh everything
-        logs = [np.log(np.maximum(share, tiny)) for share in (1 - near, near - far, far)]
-        total: Array = sum((log * count).sum(-1) for log, count in zip(logs, self.counts, strict=True))
-        return total
+        content = np.multiply.outer(contents**2, (self.frequency / 4) ** (-2 * slope))
+        found = []
+        for first in range(0, len(noises), TOGETHER):
+            scale = np.sqrt(noises[first : first + TOGETHER, None, None] ** 2 + content)
+            far, near = (_tail(edge / scale) for edge in (self.outer, self.inner))
+            tiny = 1e-4  # a single texture must not outweigh everything
+            shares = zip((1 - near, near - far, far), self.counts, strict=True)
+            found.append(sum(np.log(np.maximum(share, tiny)) @ count for share, count in shares))
+        return np.concatenate(found)
 
 
 def _tail(deviates: Array) -> Array:
     """The share of a normal distribution beyond `deviates` >= 0 on both sides: `np.interp`, without a search in equal steps."""
-    last = len(_FALLS) - 1
-    at = np.minimum(deviates / _DEVIATES[1], last).astype(np.intp)
-    at -= _DEVIATES[at] > deviates  # the quotient is rounded
-    at += (_DEVIATES[at + 1] <= deviates) & (at < last)
-    found: Array = _FALLS[at] * (deviates - _DEVIATES[at]) + _TAILS[at]
-    found[deviates >= _DEVIATES[-1]] = _TAILS[-1]
-    return found
+    inside = np.minimum(deviates, _DEVIATES[-1])
+    at = np.minimum(inside / _DEVIATES[1], len(_FALLS) - 1).astype(np.intp)
+    return np.asarray(_FALLS[at] * inside + _STARTS[at])
 
 
 def compression_error(pixels: Array, history: JpegHistory, known: Flags | None) -> float:

@@ -19,6 +19,8 @@ Floats = NDArray[np.float32]
 Seen = tuple[Floats, NDArray[np.intp], Flags]
 
 QUALITIES = np.arange(8, 98)
+TOGETHER = 256
+"""Coefficients that are compared with all tables at a time: what that takes stays in the processor's cache."""
 _CONSTANTS = read_constants("jpeg.standard_grid")
 SMALLEST_STEP = _CONSTANTS.count("smallest_step")
 NOT_ZERO = _CONSTANTS.number("not_zero")
@@ -56,18 +58,27 @@ def _best(seen: Seen, least: float) -> tuple[int, float]:
     """
     values, bands, cut = seen
     tried = np.flatnonzero(_bounds(seen) >= least - ROUNDED)
-    if not len(tried):
-        return 0, -1.0
-    steps = _tables()[tried][:, bands]
-    phase = values / steps
-    beyond = phase > 0.5
-    used = np.where(cut, (steps >= SAFE_STEP) & beyond, steps >= SMALLEST_STEP)
-    cosine = np.where(beyond, np.cos(np.float32(2 * np.pi) * phase), np.float32(-1))
-    count = used.sum(1)
-    scores = np.where(count >= FEWEST_VALUES, np.where(used, cosine, 0).sum(1) / np.maximum(count, 1), -1)
+    total, count = np.zeros(len(tried)), np.zeros(len(tried), np.intp)
+    for first in range(0, max(1, len(values)), TOGETHER):
+        left = len(values) - first  # whose cosines are at most 1
+        hopeful = total + left >= (least - ROUNDED) * (count + left)
+        tried, total, count = tried[hopeful], total[hopeful], count[hopeful]
+        if not len(tried):
+            return 0, -1.0
+        part = slice(first, first + TOGETHER)
+        steps = _tables()[tried][:, bands[part]]
+        phase = values[part] / steps
+        beyond = phase > 0.5
+        used = np.where(cut[part], (steps >= SAFE_STEP) & beyond, steps >= SMALLEST_STEP)
+        cosine = np.where(beyond, np.cos(np.float32(2 * np.pi) * phase), np.float32(-1))
+        total += np.where(used, cosine, 0).sum(1)
+        count += used.sum(1)
+    scores = np.where(count >= FEWEST_VALUES, total / np.maximum(count, 1), -1)
     best = len(scores) - 1 - int(scores[::-1].argmax())  # of equal ones the finest
-    visible = len(np.unique(bands[used[best] & beyond[best]]))
-    return int(QUALITIES[tried[best]]), float(scores[best]) if visible >= FEWEST_BANDS else -1.0
+    steps = _tables()[tried[best], bands]
+    shown = bands[(values > steps / 2) & (steps >= np.where(cut, SAFE_STEP, SMALLEST_STEP))]
+    enough = len(np.unique(shown)) >= FEWEST_BANDS
+    return int(QUALITIES[tried[best]]), float(scores[best]) if enough else -1.0
 
 
 def _bounds(seen: Seen) -> Array:
@@ -120,7 +131,6 @@ def _values(blocks: Blocks) -> Seen:
     sizes = np.abs(blocks.coefficients.astype(np.float32, order="C")).reshape(-1, BLOCK * BLOCK)
     known = blocks.known.reshape(-1)
     least = np.where(known, np.float32(NOT_ZERO), np.float32(NOT_ZERO_CLIPPED))
-    rows, bands = np.nonzero((sizes > least[:, None]) & (np.arange(BLOCK * BLOCK) > 0))
-    chosen = slice(None, None, max(1, len(rows) // MOST_VALUES))
-    rows, bands = rows[chosen], bands[chosen]
+    places = np.flatnonzero((sizes > least[:, None]) & (np.arange(BLOCK * BLOCK) > 0))
+    rows, bands = np.divmod(places[:: max(1, len(places) // MOST_VALUES)], BLOCK * BLOCK)
     return sizes[rows, bands], bands, ~known[rows]
