@@ -30,7 +30,7 @@ from leader.transforms import BLOCK, OPPONENT
 _CONSTANTS = read_constants("noise.shot")
 FITTED_SHARE = _CONSTANTS.number("fitted_share")
 FEWEST_FITTED, SHARES = _CONSTANTS.counts("fewest_fitted", "shares")
-OVERLAP, CLEAR_SLOPE, GROWING = _CONSTANTS.numbers("overlap", "clear_slope", "growing")
+CLEAR_SLOPE, GROWING = _CONSTANTS.numbers("clear_slope", "growing")
 SMALLEST_GAIN, DARKEST, SMOOTHING = _CONSTANTS.numbers("smallest_gain", "darkest", "smoothing")
 MOST_LOST = _CONSTANTS.number("most_lost")
 LINE_ROUNDS = _CONSTANTS.count("line_rounds")
@@ -162,7 +162,7 @@ def _line(mean: Array, variance: Array, least: float) -> ShotNoise | None:
     if not covariance[1, 1] > 0:
         return None  # all blocks have the same brightness: no line can be fitted
     floor, gain = float(line[0]), float(line[1])
-    error = OVERLAP * spread * math.sqrt(float(covariance[1, 1]))
+    error = spread * math.sqrt(float(covariance[1, 1]))
     if gain < max(CLEAR_SLOPE * error, SMALLEST_GAIN):
         return None
     middle = math.sqrt(max(floor + gain / 2, least**2))

@@ -8,6 +8,7 @@ to a quarter: docs/noise.md. And noise is everywhere: what a few blocks hardly h
 """
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 
@@ -27,7 +28,6 @@ _CONSTANTS = read_constants("noise.texture_limit")
 FADING = _CONSTANTS.number("fading")
 ENOUGH_BLOCKS = _CONSTANTS.count("enough_blocks")
 LEAST_SHARE, CHANCE, FEW_BLOCKS = _CONSTANTS.numbers("least_share", "chance", "few_blocks")
-FEW_DEVIATE = _CONSTANTS.number("few_deviate")
 
 EMPTY = 0.5 / 255 / math.sqrt(12)
 """Half of the rounding of 8 bits: a block with less detail than that shows no photograph."""
@@ -68,7 +68,7 @@ def noise_everywhere(pixels: Array, known: Flags | None = None) -> float:
     if power.shape[1] < FEWEST_FLAT_BLOCKS:
         return math.inf
     spread = 2 / (9 * int(FINEST.sum()))
-    usual = (1 - spread + FEW_DEVIATE * math.sqrt(spread)) ** 3
+    usual = (1 - spread + NormalDist().inv_cdf(FEW_BLOCKS) * math.sqrt(spread)) ** 3
     return math.sqrt(float(np.quantile(power, FEW_BLOCKS, axis=1).min()) / usual)
 
 
