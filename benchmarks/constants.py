@@ -65,7 +65,7 @@ def run(photographs: Annotated[Path, typer.Argument(help="The folder with the fo
         for what, made in missing:
             append_records(RECORDS, {"stage": stage, **what, **measure_input(detectors, moves, made)})
         signs = count_signs(stage)
-        asked = {name: value for name, value in asked.items() if not set().union(*signs[name]) - {".", " "}}
+        asked = {name: value for name, value in asked.items() if name in signs and not set().union(*signs[name]) - {".", " "}}
 
 
 def measure_input(detectors: Detectors, moves: list[tuple[str, float]], made: Any) -> Record:
@@ -118,7 +118,7 @@ def list_measured() -> dict[str, str]:
     """What `measured` says of every constant that no other command measured: what the records say, where they hold."""
     moves, told = describe_moves(), {}
     for name, row in read_constants().items():
-        if row["measured"].startswith(HAND) or GENERATED.search(row["measured"]):
+        if row["measured"] == HAND or GENERATED.search(row["measured"]):
             value, found = moves.get(name, (None, HAND))
             told[name] = found if value is not None and is_covered(row["value"], value, found) else HAND
     return told

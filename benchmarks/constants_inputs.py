@@ -67,10 +67,10 @@ def count_photons(image: Image.Image, rng: Rng, peak: float, smooth: float = 0.0
     return to_image(255 * (clean + (ndimage.gaussian_filter(noise, (smooth, smooth, 0)) if smooth else noise)))
 
 
-def blur(image: Image.Image, _: Rng, family: str, width: float, crop: tuple[int, int] = LARGER) -> Image.Image:
+def blur(image: Image.Image, _: Rng, family: str, width: float) -> Image.Image:
     table = gaussian(width) if family == "gaussian" else line(width) if family == "motion" else disk_kernel(width).numpy()
-    pixels = np.asarray(cut(image, crop[0] + 2 * MARGIN, min(crop[1] + 2 * MARGIN, image.height)), np.float64)
-    return cut(to_image(np.stack([ndimage.convolve(pixels[..., channel], table) for channel in range(3)], -1)), *crop)
+    pixels = np.asarray(cut(image, LARGER[0] + 2 * MARGIN, LARGER[1] + 2 * MARGIN), np.float64)
+    return cut(to_image(np.stack([ndimage.convolve(pixels[..., channel], table) for channel in range(3)], -1)), *LARGER)
 
 
 def sow(image: Image.Image, rng: Rng, share: float) -> Image.Image:
@@ -188,8 +188,6 @@ def list_kinds() -> Iterator[tuple[str, tuple[Harm, ...], Truth]]:
     ):
         harm, found = partial(blur, family=family, width=width), (SIGMAS[family], width)
         yield from kinds(f"{family} {width}", (harm,), "blurred", file, blur=found, looked=True)
-    wide = partial(blur, family="gaussian", width=5.0, crop=(280, 256))
-    yield from kinds("gaussian 5, large", (wide,), "blurred", "png", blur=("gaussian", 5.0), looked=True)
     for kernel, factor, file in (
         *(("nearest", 2, "png"), ("nearest", 4, "jpeg 92"), ("nearest", 1.5, "png"), ("box", 4, "png")),
         *(("bilinear", 3, "png"), ("bicubic", 2, "jpeg 85"), ("lanczos", 3, "png")),
@@ -200,9 +198,7 @@ def list_kinds() -> Iterator[tuple[str, tuple[Harm, ...], Truth]]:
         *(("bicubic", 2, ("jpeg 85",)), ("bilinear", 1.5, ("png",)), ("lanczos", 3, ("jpeg 75",))),
         *(("nearest", 2, ("png",)), ("bilinear", 2.5, ("png",))),
     ):
-        yield from kinds(
-            f"{kernel} enlarged {by}", (partial(grow, kernel=kernel, factor=by),), f"enlarged {by:.2g}", *kept, looked=by == 1.5
-        )
+        yield from kinds(f"{kernel} enlarged {by}", (partial(grow, kernel=kernel, factor=by),), f"enlarged {by:.2g}", *kept)
     yield from kinds("drawn", (take, draw), "drawn", "png")
     yield from kinds("screen", (show_screen,), "drawn", "png", "jpeg 85")
     yield from kinds("palette", (take, lambda image, _: image.quantize(64).convert("RGB")), "", "png")

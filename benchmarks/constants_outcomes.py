@@ -41,7 +41,7 @@ def describe_outcome(image: Image.Image, truth: Truth) -> Outcome:
         examination.__dict__["blur"] = BlurSearch(None, "No blur was looked for.")
     found, noise = collect_findings(examination), found_or_none(examination.noise)
     advice, amplified = advise(found), found_or_none(examination.amplified_noise)
-    calls = {name for call in list_calls(found) for name in call.split(" and ")}
+    calls = set(list_calls(found))
     said: dict[str, Any] = {"calls": sorted(calls), "advice": advice and advice.task, "share": found.defect_share}
     score = len(calls & truth.calls) - len(calls - truth.calls)
     if noise is not None and amplified is not None:
