@@ -75,7 +75,6 @@ class Anime64(NetworkPrior):
 
 
 def _import_file(path: Path) -> Any:
-    """The module in a file."""
     spec = importlib.util.spec_from_file_location("anime64_network", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

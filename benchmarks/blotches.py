@@ -1,6 +1,6 @@
 """How often coloured noise is found where there is none, and where there is: parts of photographs, clean and with blotches.
 
-    python benchmarks/blotches.py --photographs photos/val photos/train --every 6
+    python benchmarks/blotches.py photos/val photos/train --every 6
 
 Two parts of each size at random places of photographs that were halved first, since the photographs are JPEGs. Blotches are
 noise of the given standard deviation averaged over 3 x 3 pixels, wide ones behind a Gaussian of 1.5 pixels. Beside how many are
@@ -8,11 +8,11 @@ found stands how uneven the blocks of the found ones are, and of those that woul
 (`leader.forensics.noise.coloured.UNEVEN`).
 """
 
-import argparse
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage
@@ -53,12 +53,9 @@ def uneven(pixels: Pixels) -> float | None:
     return None if found is None else asked[-1]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--photographs", type=Path, nargs="+", required=True, help="folders of photographs (.jpg)")
-    parser.add_argument("--every", type=int, default=1, help="only one photograph of so many")
-    arguments = parser.parse_args()
-    paths = [path for folder in arguments.photographs for path in sorted(folder.glob("*.jpg"))][:: arguments.every]
+def main(photographs: list[Path], every: int = 1) -> None:
+    """Of folders of photographs (.jpg), one photograph of so many."""
+    paths = [path for folder in photographs for path in sorted(folder.glob("*.jpg"))][::every]
     parts: dict[tuple[int, str], int] = defaultdict(int)
     ratios: dict[tuple[int, str], list[float]] = defaultdict(list)
     for number, path in enumerate(paths):
@@ -81,4 +78,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

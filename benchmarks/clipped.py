@@ -47,7 +47,6 @@ def measure(path: Path, level: int, number: int, rivals: dict[str, Any]) -> Reco
 
 @app.command()
 def run(photographs: Path, count: int = 16) -> None:
-    """Measure what has no record yet."""
     rivals = {row.name: row.load() for row in ROWS if row.name in RIVALS}
     add_missing(
         RECORDS,

@@ -27,7 +27,6 @@ SIZES = "128,256,512,1024,2048,3464"
 
 
 def main(task: str = "denoise", sizes: str = SIZES) -> None:
-    """Print the table."""
     typer.echo(
         "| side | megapixels | seconds | exponent | MB | MB per megapixel |\n| ---: | ---: | ---: | ---: | ---: | ---: |"
     )

@@ -94,7 +94,6 @@ def score(filled: Tensor, truth: Tensor) -> Record:
 
 
 def list_jobs(images: Path, count: int, looks: list[str]) -> Iterator[tuple[Record, Callable[[], Record]]]:
-    """Every hole, filled in every way."""
     libraries = {"telea": "cv2", "biharmonic": "skimage"}
     ways = [*(way for way, library in libraries.items() if find_spec(library)), *looks]
     for index, (name, truth) in enumerate(crops(images, count)):
@@ -110,7 +109,6 @@ def run(
     count: int = 8,
     looks: str = "natural",
 ) -> None:
-    """Fills the holes that are not in the records."""
     add_missing(RECORDS, list_jobs(images, count, looks.split(",")))
 
 

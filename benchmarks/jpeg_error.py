@@ -54,7 +54,6 @@ def errors(clean: Array, quality: int, image: Image.Image) -> tuple[list[float],
 
 
 def main(folder: Path, every: Annotated[int, typer.Option(help="Take every so many-th photograph.")] = 2) -> None:
-    """Print the three tables."""
     images = [read_crop(path, SIDE) for path in list_pictures(folder)[::every]]
     measured: list[tuple[Any, Any]] = []
     typer.echo("quality  subsampling  estimated / true error: lowest, median, highest")

@@ -31,7 +31,6 @@ def main(
     photographs: Annotated[Path, typer.Argument(help="A folder.")],
     every: Annotated[int, typer.Option(help="Of so many photographs one.")] = 1,
 ) -> None:
-    """Print the table."""
     typer.echo("| blur | file | given over true | refuted | found over true | ahead: largest, median |")
     typer.echo("|---|---|---|---|---|---|")
     pixels = [crop(path) for path in list_pictures(photographs)[::every]]

@@ -43,7 +43,6 @@ app = typer.Typer(add_completion=False, help=__doc__)
 
 
 def spoil(truth: Image.Image, harm: str, seed: int) -> Image.Image:
-    """The file that is handed in."""
     kind, level = harm.split()
     if kind == "jpeg":
         return compress(truth, int(level))
@@ -56,7 +55,6 @@ def measure_coverage(done: Any, wanted: NDArray[Any]) -> float:
 
 
 def measure(prior: Prior, photograph: Path, harm: str, word: str, seed: int) -> Record:
-    """What one restoration is worth."""
     truth = read_crop(photograph, SIDE)
     given, wanted = from_pil(spoil(truth, harm, seed)), np.asarray(truth, np.float32) / 255
     record: Record = {}
@@ -82,7 +80,6 @@ def cover_jpeg(prior: Prior, photograph: Path, quality: int, look: str, seed: in
 
 @app.command()
 def run(images: Images, count: Annotated[int, typer.Option(help="How many photographs.")] = 8) -> None:
-    """Run what has no record yet."""
     torch.set_num_threads(1)
     prior = leader.load_prior("embedded")
 
@@ -98,7 +95,6 @@ def run(images: Images, count: Annotated[int, typer.Option(help="How many photog
 
 @app.command()
 def cover(images: Images, part: Annotated[str, typer.Option(help="The name of the folder in the table.")]) -> None:
-    """Run what has no record yet."""
     torch.set_num_threads(1)
     prior = leader.load_prior("embedded")
 
@@ -113,7 +109,6 @@ def cover(images: Images, part: Annotated[str, typer.Option(help="The name of th
 
 @app.command()
 def table() -> None:
-    """Print the means over photographs."""
     records = read_records(RECORDS)
     print("| file | look | PSNR | LPIPS | calls | coverage: least, mean | no task |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")

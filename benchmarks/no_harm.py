@@ -99,7 +99,6 @@ def print_table(rows: list[Record]) -> None:
 def main(
     photographs: Path, only_table: Annotated[bool, typer.Option("--table", help="Run nothing: what is recorded.")] = False
 ) -> None:
-    """Measure what has no record yet, and print the table."""
     paths = sorted(photographs.iterdir())
     if not only_table:
         jobs = (

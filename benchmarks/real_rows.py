@@ -157,7 +157,6 @@ def _blurs() -> Iterator[Row]:
 
 
 def rows() -> list[Row]:
-    """All of them."""
     found = list(_blurs())
     for level in (10, 25, 50):
         found += [Row(f"noise {level}", file, "", white(level), "denoise", level=level) for file in FILES]

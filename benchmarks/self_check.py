@@ -213,7 +213,6 @@ def planned(count: int, rounds: int) -> list[tuple[int, int, bool]]:
 
 
 def run_one(case: Case, path: Path, textured: bool, number: int, prior: Any) -> dict[str, Any]:
-    """One restoration and its numbers."""
     from leader.restoration.restore import restore
 
     truth = part(path, textured, case.halved)
@@ -287,7 +286,6 @@ def _rate(title: str, rows: list[Judged], bound: bool = False) -> str:
 
 
 def report(rows: list[Judged]) -> str:
-    """The rates of some runs, in lines."""
     lost = [row for row in rows if row.gain <= -3]
     lines = [
         _rate("ruined (3 dB and more below the given picture)", lost),
@@ -301,7 +299,6 @@ def report(rows: list[Judged]) -> str:
 
 
 def table(rows: list[Judged]) -> str:
-    """Case by case, as Markdown."""
     lines = ["| case | runs | gain in dB: least, median | ruined | fine | doubtful | failed |", "|---|---|---|---|---|---|---|"]
     for case in CASES:
         own = [row for row in rows if row.case is case]

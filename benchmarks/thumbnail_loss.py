@@ -11,9 +11,9 @@ small; every other one is kept as JPEG 75. With 25 photographs these are 500 thu
 without the self-check, so that both ways take the same path.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice, product
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,23 +21,22 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 import typer
-from common import compress
+from common import Record, add_missing, compress, halve, locate_records, measure_psnr, read_records
 from PIL import Image
-from thumbnails import PILLOWS, halved, without_antialiasing
+from thumbnails import PILLOWS, without_antialiasing
 
 import leader
 from leader.forensics.size.thumbnails import MUCH, SOFT
 from leader.pictures import list_pictures
 from leader.trust.limits import MISREAD
 
-RECORDS = Path(__file__).parent / "records" / "thumbnails.jsonl"
+RECORDS = locate_records("thumbnails")
 SIZE = (144, 132)
 FACTORS = (4, 3, 2, 1.5)
 OPENCVS = ("INTER_AREA", "INTER_LINEAR", "INTER_CUBIC")
 FORMATS = {"PNG": None, "JPEG 75": 75}
 GIVEN = {name: "pillow-bicubic" if name == "bicubic" else name for name in PILLOWS}
 """The option `down` of somebody who knows."""
-Record = dict[str, Any]
 
 app = typer.Typer(add_completion=False, help=__doc__)
 
@@ -45,7 +44,7 @@ app = typer.Typer(add_completion=False, help=__doc__)
 def thumbnails(folder: Path) -> Iterator[tuple[Record, Image.Image, Image.Image]]:
     """(what it is, thumbnail, the part of the photograph it was made of)."""
     for number, path in enumerate(list_pictures(folder)):
-        photograph = halved(path)
+        photograph = halve(path)
         for place, factor in enumerate(FACTORS):
             rng = np.random.default_rng((number, place))
             left, top = (int((length - side) * share) for length, side, share in zip(photograph.size, SIZE, rng.random(2)))
@@ -62,13 +61,15 @@ def identity(record: Record) -> tuple[Any, ...]:
     return tuple(record[key] for key in ("photograph", "factor", "kernel", "format"))
 
 
-def read_records(file: Path = RECORDS) -> list[Record]:
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+def restore(small: Image.Image, part: Image.Image, down: str) -> Record:
+    made = leader.restore(small, "sr", size=SIZE, down=down, quality="draft", check=False)
+    found = {"psnr": round(psnr(made.array, part), 3), "sigma": round(made.sigma, 5)}
+    return {**found, "down": made.posed.options["down"], "misread": round(made.posed.misread, 3)}
 
 
 def psnr(found: Any, truth: Image.Image) -> float:
     """In dB, in 8 bits."""
-    return float(-10 * np.log10(np.mean((np.round(255 * np.asarray(found)) / 255 - np.asarray(truth) / 255) ** 2)))
+    return measure_psnr(np.round(255 * np.asarray(found)) / 255, np.asarray(truth) / 255)
 
 
 @app.command()
@@ -78,18 +79,12 @@ def run(
     step: Annotated[int, typer.Option(help="Every how manieth thumbnail is restored.")] = 1,
     records: Path = RECORDS,
 ) -> None:
-    """Restores the thumbnails that are not in the records."""
     torch.set_num_threads(1)
-    done = {(*identity(record), record["way"]) for record in read_records(records)}
-    for what, small, part in islice(thumbnails(folder), 0, None, step):
-        if (*identity(what), way) in done:
-            continue
-        down = GIVEN[what["kernel"]] if way == "known" else "auto"
-        made = leader.restore(small, "sr", size=SIZE, down=down, quality="draft", check=False)
-        record = {**what, "way": way, "psnr": round(psnr(made.array, part), 3), "sigma": round(made.sigma, 5)}
-        record |= {"down": made.posed.options["down"], "misread": round(made.posed.misread, 3)}
-        with records.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+    jobs = (
+        ({**what, "way": way}, partial(restore, small, part, GIVEN[what["kernel"]] if way == "known" else "auto"))
+        for what, small, part in islice(thumbnails(folder), 0, None, step)
+    )
+    add_missing(records, jobs)
 
 
 @app.command()

@@ -12,7 +12,6 @@ log-likelihood and how it changes with a temperature; 1 means that the probabili
 neighbour is claimed, rightly and wrongly, by the probability asked for. What a wrong guess costs: benchmarks/thumbnail_loss.py.
 """
 
-import io
 import math
 from collections.abc import Iterator
 from importlib import resources
@@ -22,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import typer
+from common import compress, halve
 from numpy.typing import NDArray
 from PIL import Image
 from safetensors.numpy import save_file
@@ -53,17 +53,6 @@ SMALLER, SMALLEST = 0.25, 0.6
 """Share of the squares that are taken of a smaller copy of the photograph, and the smallest copy."""
 
 app = typer.Typer(add_completion=False)
-
-
-def halved(path: Path) -> Image.Image:
-    image = Image.open(path).convert("RGB")
-    return image.resize((image.width // 2, image.height // 2), Image.Resampling.LANCZOS)
-
-
-def behind_jpeg(image: Image.Image, quality: int) -> Image.Image:
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=quality)
-    return Image.open(buffer).convert("RGB")
 
 
 def without_antialiasing(pixels: NDArray[np.uint8], size: tuple[int, int], kernel: str) -> Image.Image:
@@ -105,7 +94,7 @@ def thumbnails(folder: Path, each: int, seed: int, cut: int = 0) -> Iterator[tup
     """
     rng = np.random.default_rng(seed)
     for path in list_pictures(folder):
-        photograph = halved(path)
+        photograph = halve(path)
         for _ in range(each):
             factor = FACTORS[rng.integers(len(FACTORS))]
             square = draw_square(photograph, factor, rng)
@@ -118,7 +107,7 @@ def thumbnails(folder: Path, each: int, seed: int, cut: int = 0) -> Iterator[tup
                     small = without_antialiasing(square, (side, side), name)
                 else:
                     small = Image.fromarray(square).resize((side, side), Image.Resampling[name.upper()])
-                seen = small if quality is None else behind_jpeg(small, quality)
+                seen = small if quality is None else compress(small, quality)
                 yield name, factor, quality is not None, np.asarray(seen) / 255
 
 
@@ -129,7 +118,6 @@ def draw_features(folder: Path, each: int, seed: int) -> Iterator[tuple[str, flo
 
 @app.command()
 def fit(folder: Path, each: int = 12) -> None:
-    """Fits the network to a folder of photographs."""
     draws = (sorted(draw_features(folder, each, 1 + draw), key=lambda row: row[1]) for draw in range(DRAWS))
     rows = [row for draw in draws for row in draw]
     found = np.array([add_facts(features, factor, compressed) for _, factor, compressed, features in rows])

@@ -26,7 +26,6 @@ FOUND = 0.8
 
 
 def cut_quarters(path: Path) -> list[Image.Image]:
-    """The four quarters of a photograph."""
     photograph = Image.open(path).convert("RGB")
     width, height = photograph.width // 2, photograph.height // 2
     corners = product((0, width), (0, height))

@@ -52,7 +52,6 @@ def maps_of(run: KeptRun, referee: Referee, table: Calibration | None) -> dict[s
 
 
 def scores(run: KeptRun, std: Tensor, level: dict[float, float]) -> dict[str, Any]:
-    """The numbers of one map of one run."""
     is_open = run.open
     error = run.error[:, is_open][None, :, None]
     spread = std[is_open].expand_as(error)
@@ -70,7 +69,6 @@ def scores(run: KeptRun, std: Tensor, level: dict[float, float]) -> dict[str, An
 
 
 def judged(run: KeptRun, part: str, maps: dict[str, Map]) -> dict[str, Any]:
-    """The record of one run."""
     family = find_family(str(run.case["task"]), run.evidence.known)
     about = {"part": part, "family": family, "noise": run.case["noise"], "method": run.case["method"] or "path"}
     numbers: dict[str, Any] = {}

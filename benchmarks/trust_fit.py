@@ -121,8 +121,6 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=FitSettings.steps, help="of the fit, at most")
     parser.add_argument("--start", type=Path, help="a referee that is fitted further, also one of fewer maps")
     parser.add_argument("--rate", type=float, default=FitSettings.rate, help="of learning, of the fit")
-    parser.add_argument("--batch", type=int, default=FitSettings.batch, help="of runs in a step of the fit")
-    parser.add_argument("--likely", type=float, default=FitSettings.likely, help="how much the likelihood counts in the fit")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--new", action="store_true", help="calibrate only where a family has no factors at a noise level")
     parser.add_argument("--family", nargs="+", help="calibrate only these; they lean on the runs of all")
@@ -130,9 +128,7 @@ def main() -> None:
     torch.set_num_threads(1)
     if chosen.what == "fit":
         lessons = read_lessons(sorted((chosen.store / "train").glob("*.npz")))
-        settings = FitSettings(
-            chosen.steps, chosen.batch, rate=chosen.rate, likely=chosen.likely, seconds=chosen.seconds, seed=chosen.seed
-        )
+        settings = FitSettings(chosen.steps, rate=chosen.rate, seconds=chosen.seconds, seed=chosen.seed)
         start = None if chosen.start is None else read_start(chosen.start)
         fit_referee([one for one in lessons if bool(one.open.any())], settings, print, start).save(chosen.file)
         print(f"fitted to {len(lessons)} runs")

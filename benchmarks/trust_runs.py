@@ -36,7 +36,6 @@ BETWEEN = {
 
 
 def cases(part: str, pictures: int) -> list[runs.RunCase]:
-    """What a part consists of."""
     if part == "train":
         return runs.training_cases(pictures, PARTS[part])
     if part == "val":

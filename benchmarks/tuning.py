@@ -96,7 +96,6 @@ def run(
     task: Annotated[str | None, typer.Option(help="One task only.")] = None,
     first: Annotated[int, typer.Option(help="The first of them.")] = 0,
 ) -> None:
-    """Run what has no scores yet."""
     torch.set_num_threads(1)
     files = list_images(images)
     trials = [trial for trial in _of_round(name) if task in (None, trial.task)]

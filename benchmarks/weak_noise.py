@@ -1,19 +1,19 @@
 """What taking weak noise away gains: noise of some levels on clean pictures, denoised with the level that is found.
 
-    python benchmarks/weak_noise.py --photographs photos/val               plain parts, whatever `denoise` would do
-    python benchmarks/weak_noise.py --photographs photos/val --textures    plain and textured parts, as `denoise` does it
+    python benchmarks/weak_noise.py photos/val               plain parts, whatever `denoise` would do
+    python benchmarks/weak_noise.py photos/val --textures    plain and textured parts, as `denoise` does it
 
 Parts of photographs halved in size, since the photographs themselves are JPEGs. Below `Denoising.weak_noise`, and where the
 network expects nothing of it (`leader.restoration.worth`), a picture is left as it is where nobody gives a level; without
 `--textures` the level that is found is given.
 """
 
-import argparse
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import self_check as runs
+import typer
 from common import measure_psnr
 from PIL import Image
 
@@ -77,13 +77,9 @@ def _spread(gains: list[float]) -> str:
     return f"{min(gains):.1f}, {np.median(gains):.1f}, {max(gains):.1f} dB (least, median, most)" if gains else "none"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--photographs", type=Path, required=True, help="a folder of photographs (.jpg)")
-    parser.add_argument("--textures", action="store_true", help="plain and textured parts, as `denoise` does it")
-    arguments = parser.parse_args()
-    (textures if arguments.textures else plain)(sorted(arguments.photographs.glob("*.jpg")), load_prior("embedded"))
+def main(photographs: Path, by_textures: Annotated[bool, typer.Option("--textures")] = False) -> None:
+    (textures if by_textures else plain)(sorted(photographs.glob("*.jpg")), load_prior("embedded"))
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -84,7 +84,6 @@ def share_on_photographs() -> str:
 
 
 def main() -> None:
-    """Print the tables."""
     prior = make_prior(1000)
     print("| B (T = 100, eta 4) | calls | error | Gronwall bound | bound / error | steps that max{1, .} lengthens |")
     print("| --- | --- | --- | --- | --- | --- |")

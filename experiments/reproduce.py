@@ -20,9 +20,9 @@ import torch
 import typer
 from PIL import Image
 
-from experiments import search
+from experiments.search import choose_settings, draw_strengths
 from leader import presets
-from leader.bench.cell import Frozen
+from leader.bench.cell import Cell, Frozen, Recipe
 from leader.bench.distances import render_distances
 from leader.bench.experiment import Experiment, Row, Task, merge_settings
 from leader.bench.experiment_file import load_experiment, load_tasks
@@ -201,7 +201,6 @@ def pace(name: Annotated[str, typer.Argument(help="A registered prior; random we
 
 
 def _time(work: Callable[[], object]) -> float:
-    """Seconds of the processor that a piece of work takes."""
     begin = time.process_time()
     work()
     return time.process_time() - begin
@@ -260,23 +259,27 @@ def _calibrate(prior: str, folder: Path, size: int, device: str, tasks: Sequence
     found: list[dict[str, Any]] = []
     with closing(make_engine(0)) as engine:
         for task in tasks:
-            cells = [
-                cell.altered(
-                    plugins=("leader-paper",),
-                    device=device,
-                    estimator=estimator,
-                    settings=Frozen({"satp-paper": eta["settings"]["satp-paper"]}),
-                    steps=steps or STEPS,
-                )
-                for cell in search.make_cells(photos, task, "ddnm", prior, "host", size)
-            ]
-            ranges = parse_toml(HERE / "search.toml")["leader-paper"]
-            best, _ = search.search(cells, ranges, trials, records, engine)
+            recipe = Recipe(
+                fit="host",
+                size=size,
+                prior=prior,
+                task=task.name,
+                options=Frozen(task.options),
+                sigma=task.sigma,
+                method="ddnm",
+                plugins=("leader-paper",),
+                settings=Frozen({"satp-paper": eta["settings"]["satp-paper"]}),
+                steps=steps or STEPS,
+                estimator=estimator,
+                device=device,
+                timing=False,
+            )
+            cells = [Cell("ddnm", task.label, photo, index, recipe) for index, photo in enumerate(photos)]
+            strengths = draw_strengths(f"0/ddnm/leader-paper/{task.label}", trials)
+            best = choose_settings(cells, strengths, records, engine)
             operator = operator_of(cells[0].recipe, 0)
-            before = presets.find(model.name, "ddnm", operator.task, task.sigma)["ucpm-paper"][
-                "lam"
-            ]  # what the first trial had
-            lam = best.settings or {"ucpm-paper": {"lam": before}}
+            preset = presets.find(model.name, "ddnm", operator.task, task.sigma)["ucpm-paper"]  # what the first trial had
+            lam = best or {"ucpm-paper": {"lam": preset["lam"]}}
             found.append({"task": operator.task, "noise": task.sigma or "none", "settings": lam, "source": SOURCE})
             say(f"{task.label}: {lam}")
     if steps is None:

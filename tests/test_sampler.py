@@ -42,16 +42,6 @@ def test_an_image_gives_the_same_bits_alone_and_in_any_order(sigma: float) -> No
     assert torch.equal(shuffled, whole[order])
 
 
-def test_batched_evaluation_agrees() -> None:
-    problem, prior = make_problem(), mixture(SHAPE)
-    sampler = Sampler(prior, "ddnm", ("ucpm", "satp"), steps=30, **HARD)
-    one_by_one = sampler.run(problem)
-    prior.one_by_one = False
-    batched = sampler.run(problem)
-    assert torch.allclose(one_by_one.images, batched.images, atol=1e-4)
-    assert batched.ledger.rows == one_by_one.ledger.rows
-
-
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"method": "dnnm"}, "did you mean 'ddnm'"),
     ({"method": DDNM}, "a method must be a name or an object"),

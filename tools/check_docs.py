@@ -245,12 +245,10 @@ def check_leader(words: list[str], command: Any, names_matter: bool = True) -> s
 
 
 def make_targets(makefile: str) -> set[str]:
-    """The targets of a Makefile."""
     return set(re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE))
 
 
 def pages(root: Path) -> list[Path]:
-    """The pages that are checked."""
     found = [path for path in sorted((root / "docs").rglob("*.md")) if path.parent.name != "results"]
     return [*(root / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *found]
 

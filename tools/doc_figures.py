@@ -56,7 +56,6 @@ def show_spread(std: Tensor) -> NDArray[Any]:
 
 
 def draw_panels(rows: Sequence[Sequence[Panel]], out: Path, side: float = 1.9) -> None:
-    """Rows of pictures with titles."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(side * len(rows[0]), (side + 0.25) * len(rows)), layout="constrained")

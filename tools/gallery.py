@@ -144,7 +144,6 @@ def read_records(path: Path) -> dict[tuple[str, str], Record]:
 
 
 def write_page(records: dict[tuple[str, str], Record]) -> str:
-    """The gallery's page, from its records."""
     lines = [HEAD]
     for damage, kind in DAMAGES.items():
         lines.append(f"\n## {kind.title}\n\nDamage: {kind.words}. `leader` is given the task `{kind.task}`.\n")

@@ -44,7 +44,6 @@ class ReleaseError(Exception):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns its exit code."""
     parser = argparse.ArgumentParser(prog="release", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", action="append", choices=PYTHONS, help="only this one; may be repeated")
     parser.add_argument("--no-install", action="store_true", help="leave out the environments")
@@ -100,7 +99,6 @@ def build_wheel(folder: Path) -> Path:
 
 
 def check_wheel(wheel: Path) -> None:
-    """Size and content."""
     if wheel.stat().st_size > MOST_BYTES:
         raise ReleaseError(f"{wheel.name} has {wheel.stat().st_size / 1e6:.1f} MB; at most {MOST_BYTES / 1e6:.0f} are wanted")
     with zipfile.ZipFile(wheel) as content:

@@ -261,7 +261,6 @@ def _finite(value: numbers.Real) -> bool:
 
 
 def _describe_type(hint: Any) -> str:
-    """The types of a field in words."""
     return " or ".join(_describe_member(member) for member in _members(hint))
 
 

@@ -176,7 +176,6 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hash_blocks(file)
 
@@ -272,7 +271,6 @@ def drop_torn_end(path: Path) -> None:
 
 
 def usual_mode() -> int:
-    """The default permissions of a new file."""
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask

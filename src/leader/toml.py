@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -49,6 +50,16 @@ def read_table(path: Path, what: str, remedy: str, most: int = LARGEST_FILE) -> 
     if not isinstance(content, dict):
         raise LeaderError(f"{path} must hold names and values; found a {type(content).__name__}: {remedy}.")
     return content
+
+
+def join_rows(tables: Iterable[Any]) -> Iterator[Any]:
+    """The tables, one with `rows` (which may have rows of their own) replaced by these with the keys that they share."""
+    for table in tables:
+        if isinstance(table, dict) and isinstance(rows := table.get("rows"), list):
+            shared = {key: value for key, value in table.items() if key != "rows"}
+            yield from join_rows({**shared, **row} if isinstance(row, dict) else row for row in rows)
+        else:
+            yield table
 
 
 def _refuse_constant(word: str) -> NoReturn:

@@ -12,7 +12,7 @@ from leader.methods import SITCOM
 from tests.bench.tiny import TOML, tiny, write_tiny
 
 FOLDER = Path(__file__).parents[2] / "experiments"
-EXPERIMENTS = sorted(path for path in FOLDER.glob("*.toml") if path.stem not in ("tasks", "forms", "search"))
+EXPERIMENTS = sorted(path for path in FOLDER.glob("*.toml") if path.stem not in ("tasks", "forms"))
 
 
 def test_rows_expand_with_labels_and_hosts(tmp_path: Path) -> None:
@@ -48,6 +48,23 @@ steps = [10, 20]
     assert experiment.row("DDPG, T = 10").steps == 10
     with pytest.raises(LeaderError, match="2 braces, and 1 values vary"):
         tiny(tmp_path, TOML.replace("\n[form.small]", block.replace("B = {}", "B = {}, {}")))
+
+
+def test_blocks_may_share_what_an_inner_one_may_replace(tmp_path: Path) -> None:
+    block = """[[rows]]
+methods = ["ddrm"]
+steps = 9
+
+[[rows.rows]]
+plugins = [["satp"]]
+rows = [{ label = "a" }, { label = "b", steps = 8 }]
+
+[[rows.rows]]
+label = "c"
+
+[form.small]"""
+    rows = tiny(tmp_path, TOML.replace("[form.small]", block)).rows[-3:]
+    assert [(row.label, row.plugins, row.steps) for row in rows] == [("a", ("satp",), 9), ("b", ("satp",), 8), ("c", (), 9)]
 
 
 def test_rows_that_take_calls_come_in_a_later_wave(tmp_path: Path) -> None:

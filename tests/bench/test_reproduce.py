@@ -6,14 +6,19 @@ from pathlib import Path
 import pytest
 import torch
 from experiments.reproduce import app
+from experiments.search import choose_settings, draw_strengths
 from PIL import Image
 from typer.testing import CliRunner
 
+from leader.bench.records import Store
+from leader.bench.running import Answer
+from leader.engines import make_engine
 from leader.errors import LeaderError
 from leader.presets.stored import read_stored
 from leader.priors.detection import build_network
 from leader.priors.networks import DDPMConfig
-from tests.bench.tiny import photographs
+from tests.bench.test_run import run_cell_empty
+from tests.bench.tiny import photographs, tiny
 
 runner = CliRunner()
 
@@ -57,3 +62,28 @@ def test_a_trial_calibrates_runs_and_prints(network: Path, tmp_path: Path) -> No
     (table,) = (tmp_path / "o" / "celebahq").glob("*.md")
     assert table.read_text().count("| DDNM + LEADer (paper) |") >= 1
     assert "not stored" in done.output and not read_stored(network)
+
+
+def test_the_best_trial_is_chosen_and_none_is_run_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = tiny(tmp_path).restricted("DDPG", "Motion").cells()
+    trials = [{}, {"gamma": 2.0}, {"gamma": 9.0, "zeta": 0.9}, {"gamma": 200.0}]
+    store = Store(tmp_path / "records", "search")
+    best = choose_settings(cells, trials, store, make_engine())
+    records = list(store.all())
+    assert len(records) == len(trials) * len(cells)
+    means = [
+        sum(one["psnr"] - 10 * one["lpips"] for one in records[at : at + len(cells)])
+        for at in range(0, len(records), len(cells))
+    ]
+    assert best == trials[means.index(max(means))] and means.index(max(means)) > 0
+    monkeypatch.setattr("experiments.search.run_cell", None)
+    assert choose_settings(cells, trials, Store(tmp_path / "records", "search"), make_engine()) == best
+    monkeypatch.setattr("experiments.search.run_cell", lambda cell: Answer({**run_cell_empty(cell), "error": "no luck"}, {}))
+    assert choose_settings(cells, [{"gamma": 3.0}, {}], store, make_engine()) == {}, "a trial that fails is never the best"
+
+
+def test_strengths_are_drawn_alike_within_their_range() -> None:
+    first, *drawn = draw_strengths("0/ddnm/leader-paper/SR", 30)
+    found = [one["ucpm-paper"]["lam"] for one in drawn]
+    assert first == {} and draw_strengths("0/ddnm/leader-paper/SR", 30)[1:] == drawn
+    assert 0.02 <= min(found) < 0.05 and 0.2 < max(found) <= 0.5

@@ -58,6 +58,8 @@ RECORD: dict[str, Any] = {
             "of the method 'ddpg' of the form",
         ),
         ('methods = ["ddpg"]', 'methods = ["ddpg"]\ncount = 0', "'count' of the block of rows"),
+        ('methods = ["ddpg"]', 'methods = ["ddpg"]\nrows = [3]', "must be a table; found 3"),
+        ('methods = ["ddpg"]', 'methods = ["ddpg"]\nrows = 3', "no entry in the block of rows|'rows'"),
         ("[form.small]", "[table]\nmetrics = 3\n[form.small]", "'metrics' of the table '[table] of tiny.toml'"),
         ("[form.small]", '[figure]\nkind = "pie"\n[form.small]', "unknown kind 'pie'"),
         ("[[rows]]", "[rows]", "'rows' of the experiment 'tiny.toml' must be a list|not valid TOML"),

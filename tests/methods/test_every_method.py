@@ -56,6 +56,7 @@ def test_batch_equals_its_images(name: str) -> None:
             alone = sampler.run(problem.select(torch.tensor([i])), seed=3, ids=[i])
             assert [v.t for v in together.trace[i]] == [v.t for v in alone.trace[i]]
             assert torch.allclose(together.images[i], alone.images[0], atol=1e-8)
+            assert together.ledger.rows[i] == alone.ledger.rows[i]
         walks = [[v.t for v in together.trace[i]] for i in range(2)]
         assert name == "ddim" or walks[0] != walks[1]  # ddim does not look at the data that tell the images apart
 

@@ -35,6 +35,7 @@ from leader.operators import (
     motion_kernel,
     random_mask,
 )
+from leader.operators.pillow_resize import MixedSR
 
 SHAPE = (3, 5, 7)
 MASK = (torch.arange(35).reshape(5, 7) % 6 > 1).float()
@@ -97,6 +98,19 @@ REFUSED: list[tuple[str, Callable[[Any], object], tuple[Any, ...]]] = [
         lambda wrong: WalshHadamard((1, 8, 8), indices=torch.tensor(wrong)),
         ([0, 0], [64], [-1], [0.5]),
     ),
+    (
+        "shares that sum to 100",
+        lambda text: MixedSR((1, 8, 8), 2, None, text),
+        (
+            *("box", "box:100+", "box:40+lanczos:50", "box:40+box:60", "bicubic:40+box:60"),
+            *("box:-10+lanczos:110", "box:4.5+lanczos:95.5"),
+        ),
+    ),
+    (
+        r"factor must be a number from 1|cannot become one of",
+        lambda options: build_task("sr", (3, 8, 16), down="lanczos", **options),
+        ({"factor": 0}, {"factor": 9}, {"factor": math.nan}, {"small": (9, 4)}, {"small": 4}),
+    ),
     ("powers of two; found", WalshHadamard, ((3, 8, 12), (3, 12, 8), (3, 0, 8), (3, 8, 0))),
     (r"must lie in \(0, 1\]", lambda ratio: WalshHadamard((3, 8, 8), ratio=ratio), (0, 1.1)),
     ("did you mean 'random'", lambda order: WalshHadamard((3, 8, 8), order=order), ("randm",)),
@@ -113,6 +127,11 @@ REFUSED: list[tuple[str, Callable[[Any], object], tuple[Any, ...]]] = [
         (AveragePoolSR((1, 6, 6), 2),),
     ),
     ("Operators to add", lambda other: Denoising(SHAPE) + other, (Colourisation((3, 8, 8)),)),
+    (
+        "tensor with the same batch axis",
+        lambda function: FromFunctions(SHAPE, function, lambda y: y),
+        (lambda x: None, lambda x: x.numpy(), lambda x: x[0], lambda x: x.sum()),
+    ),
     ("not the adjoint", lambda function: FromFunctions(SHAPE, function), (lambda x: x**3 + 1,)),
     *(
         (message, lambda given: build_task(*given[:2], **given[2]), ((name, (3, 40, 32), options),))

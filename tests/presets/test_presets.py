@@ -75,6 +75,7 @@ def test_published_rows() -> None:
     assert find("imagenet-256", "daps", "cs", 0.05)["tau"] == pytest.approx(0.01 / 2**0.5, rel=1e-3)
     assert find("ffhq-256", "dcdp", "inpaint", 0.0)["first"] == 700
     assert find("celebahq-256", "pirp", "sr-bicubic", 0.0)["lam"] == 0.25
+    assert find("celebahq-256", "pirp", "deblur-motion", 0.05)["gamma"] == 5.0, "as DDPG"
     assert find("celebahq-256", "ddnm", "cs", 0.1)["eta"] == 0.85
     assert find("embedded", "ddnm", "sr-bicubic", 0.0)["eta"] == 0.985
     assert find("embedded", "ddnm", "sr-bicubic", 0.05)["eta"] == 0.646

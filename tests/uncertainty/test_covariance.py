@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.fft
 import torch
 from torch import Tensor
 
@@ -23,7 +22,7 @@ from leader.operators import (
 from leader.priors.gaussian import Gaussian, GaussianPrior, stationary
 from leader.priors.spectrum import Spectrum, dct_radius
 from leader.uncertainty import covariance
-from leader.uncertainty.dct import dct2, idct2
+from leader.uncertainty.dct import dct2
 from tests.cheap_prior import CheapPrior
 from tests.uncertainty.spectra import toy_spectrum
 
@@ -45,13 +44,6 @@ OPERATORS: dict[str, LinearOperator] = {
     "cs": WalshHadamard(SHAPE, 0.4),
     "denoise": Denoising(SHAPE),
 }
-
-
-def test_the_transform_is_the_orthonormal_dct() -> None:
-    x = torch.randn(2, 3, 5, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    expected = scipy.fft.dctn(x.numpy(), axes=(-2, -1), norm="ortho")
-    np.testing.assert_allclose(dct2(x).numpy(), expected, atol=1e-12)
-    np.testing.assert_allclose(idct2(dct2(x)).numpy(), x.numpy(), atol=1e-12)
 
 
 def test_a_spectrum_reproduces_its_nodes_and_has_unit_mean() -> None:
@@ -118,8 +110,6 @@ def test_what_a_measurement_leaves_equals_dense_algebra(name: str, sigma: float)
     assert torch.allclose(posterior.mean(y, before)[0], mean, atol=2e-3)
     values = torch.linalg.eigvalsh(expected)
     probe = torch.randint(0, 2, (1, *SHAPE), generator=torch.Generator().manual_seed(0)).double() * 2 - 1
-    assert posterior.largest(probe, 60) == pytest.approx(float(values[-1]), rel=0.02)
-    assert 0.9 * float(values[-1]) < posterior.largest(probe) <= 1.001 * float(values[-1])
     nodes, weights = posterior.eigenvalues(probe, 30)
     # one probe over 192 coordinates: tr f(P) to sqrt(2 sum f^2) at most, four of them allowed
     for power in (1, 2):
@@ -151,18 +141,17 @@ def test_the_floor_and_grey() -> None:
     assert grey.channels == 1 and float(grey.power[0, 0]) == pytest.approx(float(toy_spectrum().power[0, 0].mean()))
 
 
-def test_the_diagonal_and_the_trace_from_probes() -> None:
+def test_the_diagonal_from_probes() -> None:
     operator = OPERATORS["sr"]
     gaussian = stationary(SHAPE, 0.5)
     found = covariance.image_covariance(GaussianPrior(gaussian), torch.zeros(1, *SHAPE, dtype=torch.float64))
     assert found is not None
     posterior = found[1].given(operator, SIGMA)
     expected = gaussian.posterior(operator, torch.zeros(operator.measurement_shape, dtype=torch.float64), SIGMA)[1]
-    # of +-1 probes: exactly z (P z), and its sum
+    # of +-1 probes: exactly z (P z)
     probes = torch.randint(0, 2, (3, *SHAPE), generator=torch.Generator().manual_seed(0)).double() * 2 - 1
     flat = probes.reshape(3, -1)
     assert torch.allclose(posterior.diagonal(probes).flatten(), (flat * (flat @ expected)).mean(0), atol=1e-3)
-    assert posterior.trace(probes[:1]) == pytest.approx(float(flat[0] @ expected @ flat[0]), rel=1e-3)
 
 
 def test_a_photographs_model_has_its_colour_and_its_channels() -> None:

@@ -24,7 +24,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns its exit code."""
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
     parser.add_argument("--cases", type=int, default=10_000, help="how many (10000)")
     parser.add_argument("--first", type=int, default=0, help="number of the first case, for a long run in parts (0)")

@@ -114,7 +114,6 @@ def _tables(rng: Random, folder: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _list_commands(command: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
-    """Every command with the words that lead to it."""
     inner = getattr(command, "commands", None)
     if inner is None:
         return [(path, command)]

@@ -153,7 +153,6 @@ def _root(error: BaseException | None) -> BaseException | None:
 
 
 def _files(folder: Path) -> set[str]:
-    """Every entry below the folder."""
     return {os.path.join(top, name) for top, folders, files in os.walk(folder) for name in (*folders, *files)}
 
 

@@ -83,7 +83,6 @@ class Recipe:
         return 3, self.size, self.size
 
     def options_at(self, index: int) -> Frozen:
-        """The task's options for the image at that position."""
         return Frozen({name: index if value == "image" else value for name, value in self.options.plain().items()})
 
 
@@ -112,7 +111,6 @@ class Cell:
         return self.recipe.options_at(self.index)
 
     def altered(self, **changes: Any) -> Cell:
-        """The cell with other fields of its recipe."""
         return replace(self, recipe=replace(self.recipe, **changes))
 
     def with_steps(self, steps: int) -> Cell:

@@ -202,7 +202,6 @@ class StoredDistances:
         self._found = _read(self.path) if self.path.is_file() else {}
 
     def find(self, key: str) -> list[list[float]] | None:
-        """The lists of numbers kept under this key."""
         return self._found.get(key)
 
     def keep(self, key: str, numbers: Sequence[Sequence[float]]) -> list[list[float]]:

@@ -4,7 +4,8 @@ title = "..."
 tasks = ["sr-clean", "sr"]              names of [task.NAME] tables, of tasks.toml beside the file or of the package's
                                         own; here and elsewhere `module:Class` names a class in your own file
 
-[[rows]]                                every combination of the lists becomes one row
+[[rows]]                                every combination of the lists becomes one row; blocks may be the `rows` of one that
+                                        holds what they share
 methods = ["ddnm", "ddpg"]
 plugins = [[], ["equs"], ["leader"]]
 settings = { satp = { budget = 0.01 } } of the method; tables named after plug-ins hold theirs
@@ -43,6 +44,7 @@ from leader.errors import LeaderError, UsageError, unknown_name
 from leader.methods import METHODS, make_method
 from leader.plugins import BUNDLES, PLUGINS, label_plugin, make_plugin
 from leader.schedule import GRIDS
+from leader.toml import join_rows
 from leader.uncertainty.estimators import read_estimator
 
 HOME = Path(__file__).parent
@@ -99,7 +101,7 @@ def find_experiment(name: str, folder: Path = Path("experiments")) -> Path:
     for path in (Path(name), folder / f"{name}.toml"):
         if os.path.isfile(path):  # also False for an invalid file name
             return path
-    known = sorted(path.stem for path in folder.glob("*.toml") if path.stem not in ("tasks", "forms", "search"))
+    known = sorted(path.stem for path in folder.glob("*.toml") if path.stem not in ("tasks", "forms"))
     if not known:
         raise LeaderError(f"There is no experiment '{name}' and no folder '{folder}' here; give the path of its file.")
     raise unknown_name("experiment", name, known)
@@ -116,7 +118,7 @@ def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experime
         raise unknown_name(f"form of '{path.stem}'", form, forms)
     entries = _check_table(forms[own], f"The form '{own}' of {where}")
     chosen = _form(merge_settings(_read_shared_form(shared, form), entries), changes, f"{form} of {path.name}")
-    blocks = [read_entries(_Block, block, "block of rows", path.name) for block in document.rows]
+    blocks = [read_entries(_Block, block, "block of rows", path.name) for block in join_rows(document.rows)]
     tasks = tuple(_task(name, definitions) for name in document.tasks)
     known = dict(zip(document.tasks, (task.label for task in tasks), strict=True))
     rows = tuple(row for block in blocks for row in _expand(block, known, where) if own in _forms_of_rows(block, forms, where))
@@ -168,7 +170,6 @@ def load_tasks(names: list[str] | None = None) -> list[Task]:
 
 
 def _forms_of_rows(block: _Block, forms: Collection[str], where: str) -> Collection[str]:
-    """The forms that have the rows of a block."""
     for name in block.forms:
         if name not in forms:
             raise unknown_name(f"form of the rows of {where}", name, forms)
@@ -204,7 +205,6 @@ def _read_numbers(what: str, given: tuple[int, ...] | int, least: int) -> tuple[
 
 
 def _own(method: str, entry: Any, form: str) -> dict[str, Any]:
-    """Steps and settings of one method in a form."""
     if method not in METHODS:
         raise unknown_name(f"method in the form '{form}'", method, METHODS)
     own = read_entries(_Own, entry, f"method '{method}' of the form", form)
@@ -214,7 +214,6 @@ def _own(method: str, entry: Any, form: str) -> dict[str, Any]:
 
 
 def _read_shown(values: Any, name: str) -> Shown:
-    """The entries of [table] and [figure], checked."""
     shown = read_entries(Shown, values, "table", name)
     if shown.kind not in (None, *KINDS):
         raise LeaderError(f"{name} names the unknown kind '{shown.kind}'; use distances, or a kind of figure.")
@@ -279,7 +278,6 @@ def _expand(block: _Block, tasks: Mapping[str, str], where: str) -> Iterator[Row
 
 
 def _estimator(given: str | dict[str, Any] | None, where: str) -> str | Frozen | None:
-    """How Sigma is estimated: a name, or a table of settings."""
     if not isinstance(given, dict):
         return given
     check_plain(given, f"'estimator' in the rows of {where}")

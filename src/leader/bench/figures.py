@@ -44,7 +44,6 @@ BLANK: dict[str, dict[str, None]] = {".png": {"Software": None}, ".jpg": {}, ".s
 
 
 def draw_figure(experiment: Experiment, records: Records, store: Store, out: Path) -> None:
-    """Writes the experiment's figure to `out`, a .png, .jpg or .svg file."""
     save_figure(lambda: make_figure(experiment, records, store), out)
 
 
@@ -60,7 +59,6 @@ def save_figure(make: Callable[[], Any], out: Path) -> None:
 
 
 def make_figure(experiment: Experiment, records: Records, store: Store) -> Any:
-    """The experiment's figure, as matplotlib's."""
     kind = experiment.figure.kind
     if kind not in KINDS:
         raise unknown_name(f"kind of figure in '{experiment.name}'", str(kind), KINDS)
@@ -200,7 +198,6 @@ def _draw_band(axis: Any, traces: list[list[list[Any]]], entry: int, colour: str
 
 
 def _metrics_of(experiment: Experiment) -> tuple[str, ...]:
-    """The numbers that the experiment's figure shows, a panel each."""
     if not experiment.figure.metrics:
         raise LeaderError(f"The figure of '{experiment.name}' names no number; leave 'metrics' out or fill it.")
     return experiment.figure.metrics
@@ -231,7 +228,6 @@ def _bare(axis: Any) -> None:
 
 
 def _broken(label: str) -> str:
-    """A label over several lines."""
     return label.replace(" + ", "\n+ ").replace(", σ", "\nσ").replace(" deblurring", "\ndeblurring")
 
 

@@ -49,7 +49,6 @@ def _load_content(path: Path, content: str, fit: str, size: int) -> Tensor:
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file, the first 16 digits."""
     return sha256_once(path)[:16]
 
 

@@ -40,7 +40,6 @@ class Identity:
 
 
 def identify(cell: Cell) -> Identity:
-    """The identity of a cell's record."""
     recipe = cell.recipe
     asked: Record = {
         "image": None if cell.image is None else file_hash(cell.image),
@@ -64,7 +63,6 @@ def identify(cell: Cell) -> Identity:
 
 
 def metrics_of_record(recipe: Recipe) -> tuple[str, ...]:
-    """The metrics that a record holds."""
     if recipe.method == "reference":  # compared with itself
         return ()
     return tuple(name for name in (*METRICS.own, *recipe.metrics) if METRICS[name].smallest <= recipe.size)

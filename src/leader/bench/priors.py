@@ -19,7 +19,6 @@ _GAUSSIAN_STD = 0.5
 
 @lru_cache(maxsize=2)
 def open_prior(name: str, size: int, device: str = "cpu", precision: str = "float32") -> Prior:
-    """The prior for images of size x size."""
     if name == GAUSSIAN:
         return GaussianPrior(stationary((3, size, size), _GAUSSIAN_STD))
     return load_prior(name, device=device, dtype=precision)

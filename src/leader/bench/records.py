@@ -56,11 +56,9 @@ class Store:
                 target.update((record["key"], record) for record in _read_stored(path, state.st_mtime_ns, state.st_size))
 
     def find(self, key: str) -> Record | None:
-        """The record with exactly this key."""
         return self.own.get(key) or self._others.get(key)
 
     def all(self) -> Iterator[Record]:
-        """Every record of the folder."""
         yield from self.own.values()
         yield from (record for key, record in self._others.items() if key not in self.own)
 
@@ -114,7 +112,6 @@ class Store:
         write_atomically(self.path, text.encode())
 
     def picture(self, record: Record, kind: str) -> Path:
-        """The file of a record's picture."""
         if kind not in record.get("pictures", {}):
             raise LeaderError(f"The record {record['key']} has no picture '{kind}'; run its experiment with 'keep' set.")
         path = self.folder / PICTURES / str(record["pictures"][kind])
@@ -123,7 +120,6 @@ class Store:
         return path
 
     def has_pictures(self, record: Record) -> bool:
-        """Whether all pictures of the record are on disk."""
         return all((self.folder / PICTURES / name).is_file() for name in record.get("pictures", {}).values())
 
     def _remember(self, record: Record) -> None:

@@ -226,7 +226,6 @@ class Meter:
         self._left.drop(passes)
 
     def done(self, passes: float) -> None:
-        """A cell that has run."""
         self.finished += 1
         self._left.finish(passes)
         self.display.show(self._left.share, str(self))

@@ -42,7 +42,6 @@ class Answer:
 
 
 def run_cell(cell: Cell) -> Answer:
-    """Runs one cell."""
     return run_cells((cell,))[0]
 
 

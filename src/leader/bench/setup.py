@@ -44,7 +44,6 @@ def _blank_problem(task: str, shape: tuple[int, int, int], options: Frozen, sigm
 
 
 def sampler_of(recipe: Recipe, prior: Prior) -> Sampler:
-    """The sampler of a recipe."""
     if recipe.steps is None:
         raise LeaderError("This row takes its steps from the calls of another row, which has no record; run that row first.")
     return Sampler(

@@ -38,12 +38,10 @@ class FolderChoices:
 
     @property
     def prior(self) -> str:
-        """The name or path of the prior."""
         return str(self.request.prior)
 
     @property
     def on_gpu(self) -> bool:
-        """Whether a GPU was asked for."""
         return str(self.request.device or "cpu").partition(":")[0] != "cpu"
 
     @property

@@ -160,7 +160,6 @@ def _level(line: Line, verdict: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _address(name: Any) -> str:
-    """A file name as a link target."""
     return quote(str(name).encode("utf-8", "surrogatepass"))
 
 

@@ -60,6 +60,7 @@ def read_picture(path: Path, most_pixels: int = MOST_PIXELS) -> Picture:
 def _open_image(path: Path, name: str, kind: str | None) -> Image.Image:
     """The image of a file other than HEIC, not yet decoded."""
     if kind != AVIF:
+        Image.preinit()  # the usual formats: Pillow loads all of its own where one that it is asked for is missing
         image = Image.open(path, formats=READ)
         image.filename = ""  # otherwise Pillow maps the file into memory, and shears the rows of TIFFs to be turned
         return image
@@ -249,7 +250,14 @@ def _from_cmyk(image: Image.Image, icc: bytes | None, name: str) -> Picture:
         raise LeaderError(f"{name} is CMYK without a colour profile, so its colours are not defined; convert it to RGB first.")
     target = ImageCms.createProfile("sRGB")
     try:
-        converted = ImageCms.profileToProfile(image, ImageCms.ImageCmsProfile(io.BytesIO(icc)), target, outputMode="RGB")
+        converted = ImageCms.profileToProfile(
+            image,
+            ImageCms.ImageCmsProfile(io.BytesIO(icc)),
+            target,
+            renderingIntent=ImageCms.Intent.RELATIVE_COLORIMETRIC,
+            outputMode="RGB",
+            flags=ImageCms.Flags.BLACKPOINTCOMPENSATION,  # the ink's black becomes black
+        )
     except (ImageCms.PyCMSError, OSError):  # a profile for another colour space, or none at all
         converted = None
     if converted is None:

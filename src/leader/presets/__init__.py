@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leader.presets.stored import read_stored
-from leader.toml import parse_toml_text
+from leader.toml import join_rows, parse_toml_text
 
 if TYPE_CHECKING:  # moved between the versions of Python that are served
     if sys.version_info >= (3, 11):
@@ -57,15 +57,11 @@ def entries() -> tuple[dict[str, Any], ...]:
 
 
 def expand_rows(tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The entries that tables stand for: one for each of its `rows`, which may have rows of their own, with the keys that they
-    share, and each of what is listed under a key that says what an entry is for.
+    """The entries that tables stand for: one for each of its `rows`, and of these for each of what is listed under a key that
+    says what an entry is for.
     """
     found = []
-    for table in tables:
-        if "rows" in table:
-            shared = {key: value for key, value in table.items() if key != "rows"}
-            found += expand_rows([{**shared, **row} for row in table["rows"]])
-            continue
+    for table in join_rows(tables):
         listed = {key: table[key] for key in LISTED if isinstance(table.get(key), list)}
         found += [{**table, **dict(zip(listed, chosen))} for chosen in itertools.product(*listed.values())]
     return found
@@ -79,7 +75,6 @@ def read_entries(file: Traversable, kind: str) -> list[dict[str, Any]]:
 
 
 def parsed(file: Traversable) -> dict[str, Any]:
-    """The content of a TOML file of the package."""
     return parse_toml_text(file.read_text(encoding="utf-8"))
 
 

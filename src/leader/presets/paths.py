@@ -55,7 +55,6 @@ class RunPath:
 
 
 def check_words(quality: str, look: str) -> None:
-    """Refuses words that are no quality or no look."""
     for word, valid, kind in ((quality, QUALITIES, "quality"), (look, LOOKS, "look")):
         if word not in valid:
             raise unknown_name(kind, word, valid)

@@ -145,7 +145,6 @@ def cache_folder() -> Path:
 
 
 def find_entry(name: str) -> CatalogueEntry:
-    """A registered checkpoint by name."""
     if name not in ENTRIES:
         raise unknown_name("prior", name, ENTRIES)
     return ENTRIES[name]

@@ -140,7 +140,6 @@ def find_missing(config: Config, settings: Options) -> list[str]:
 
 
 def open_checkpoint(path: Path, options: Options) -> NetworkPrior:
-    """The prior in a checkpoint file."""
     tensors = network_tensors(read_checkpoint(path), path.name, find_part(path, options))
     config = detect_config(tensors, path.name)
     settings = settle_settings(path, config, options)

@@ -38,12 +38,10 @@ class Family:
 
 
 def find_family(config: Config) -> Family:
-    """The family of a configuration."""
     return next(family for family in FAMILIES if isinstance(config, family.config))
 
 
 def build_network(config: Config) -> ADM | DDPM:
-    """The network of a configuration."""
     return find_family(config).build(config)
 
 

@@ -193,7 +193,6 @@ def _require() -> None:
 
 
 def _find_weights(home: Path) -> Path:
-    """The one file with the network's weights."""
     for file in (home / name for name in WEIGHTS):
         if file.exists():
             return file

@@ -137,7 +137,6 @@ def find_layer(body: Body, name: str) -> nn.Conv2d:
 
 
 def int8_file(checkpoint: Path) -> Path:
-    """The path of the integers of a pyramid."""
     return checkpoint.with_suffix(SUFFIX)
 
 

@@ -50,7 +50,6 @@ def check_number(value: Any, what: str, low: float, high: float) -> float:
 
 
 def check_word(value: object, what: str, valid: Iterable[str]) -> str:
-    """One of the valid strings."""
     names = list(valid)
     if not isinstance(value, str) or value not in names:
         raise unknown_name(what, value if isinstance(value, str) and len(value) <= 48 else show(value), names)
@@ -58,14 +57,12 @@ def check_word(value: object, what: str, valid: Iterable[str]) -> str:
 
 
 def check_flag(value: object, what: str) -> bool:
-    """true or false."""
     if not isinstance(value, bool):
         raise LeaderError(f"{what} must be true or false; found {show(value)}.")
     return value
 
 
 def check_list(value: object, what: str, low: int, high: int) -> list[Any]:
-    """A list of low to high values."""
     if not isinstance(value, (list, tuple)) or not low <= len(value) <= high:
         found = f"{len(value)} values" if isinstance(value, (list, tuple)) else show(value)
         wanted = f"{low}" if low == high else f"{low} to {high}"
@@ -81,7 +78,6 @@ def check_keys(found: Iterable[Any], valid: Iterable[str], what: str) -> None:
 
 
 def check_table(value: object, what: str) -> dict[str, Any]:
-    """A JSON object."""
     if not isinstance(value, dict):
         raise LeaderError(f"{what} must be an object with names and values; found {show(value)}.")
     return value

@@ -260,7 +260,6 @@ def _round_network(prior: Prior, dtype: torch.dtype) -> Prior:
 
 
 def _find_network(prior: Prior) -> nn.Module:
-    """The network inside a prior."""
     for name in ("base", "network", "net"):
         inner = getattr(prior, name, None)
         if isinstance(inner, nn.Module):

@@ -93,12 +93,10 @@ class Rounding:
 
 
 def rounding_file(checkpoint: Path) -> Path:
-    """The path of the table of a checkpoint (a file or a folder)."""
     return checkpoint / f"prior{SUFFIX}" if checkpoint.is_dir() else checkpoint.with_name(checkpoint.stem + SUFFIX)
 
 
 def find_rounding(checkpoint: Path | None) -> Rounding | None:
-    """The table beside a checkpoint, if there is one."""
     file = None if checkpoint is None else rounding_file(checkpoint)
     return Rounding.load(file) if file is not None and file.is_file() else None
 

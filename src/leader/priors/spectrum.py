@@ -129,12 +129,10 @@ class Spectrum:
 
 
 def spectrum_file(checkpoint: Path) -> Path:
-    """The path of the spectrum of a checkpoint (a file or a folder)."""
     return checkpoint / f"prior{SUFFIX}" if checkpoint.is_dir() else checkpoint.with_name(checkpoint.stem + SUFFIX)
 
 
 def find_spectrum(checkpoint: Path) -> Spectrum | None:
-    """The spectrum beside a checkpoint, if there is one."""
     file = spectrum_file(checkpoint)
     return Spectrum.load(file) if file.is_file() else None
 

@@ -141,5 +141,4 @@ def head_file(checkpoint: Path) -> Path:
 
 
 def is_head(file: Path) -> bool:
-    """Whether a file is a variance head."""
     return file.suffix == ".safetensors" and file.is_file() and METADATA in read_safetensors(file)[1]

@@ -116,7 +116,8 @@ def join_runs(result: Result, count: int, maps: Sequence[ErrorMap]) -> Ensemble:
     """The mean, the spread and the error of the mean of a batch that holds every image `count` times in a row."""
     images = result.images.reshape(-1, count, *result.images.shape[1:])
     mean = images.mean(1)
-    spread = images.std(1) if count > 1 else torch.zeros_like(mean)
+    # many times as fast as torch's std along an axis in the middle
+    spread = (images - mean[:, None]).square().sum(1).div(max(1, count - 1)).sqrt()
     error = None
     if result.error_std is not None:
         single = result.error_std.square().reshape(images.shape).mean(1)

@@ -55,7 +55,6 @@ def fit_int8(prior: PyramidPrior, clean: Tensor, seed: int = 0) -> dict[str, Ten
 
 
 def save_int8(tensors: dict[str, Tensor], weights: Path) -> None:
-    """Writes the integers beside the weights that they belong to."""
     with replacing(int8_file(weights)) as temporary:
         save_file(tensors, temporary, metadata={"weights": sha256_of(weights)})
 

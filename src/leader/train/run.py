@@ -192,7 +192,6 @@ class Trainer:
         write_provisional_settings(self.config.net, self.config.state / "pyramid.json")
 
     def resume(self) -> bool:
-        """Continue from the checkpoint if there is one."""
         path = self.config.state / "checkpoint.pt"
         if not path.exists():
             return False

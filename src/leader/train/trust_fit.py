@@ -56,12 +56,10 @@ class Lesson:
 
 
 def make_lesson(run: KeptRun) -> Lesson:
-    """What a referee learns from a run."""
     return Lesson(run.evidence.features(), run.error.abs().clamp_min(LEAST), run.open)
 
 
 def read_lessons(paths: Iterable[Path]) -> list[Lesson]:
-    """Lessons of the runs in files."""
     return [make_lesson(read_run(path)) for path in paths]
 
 

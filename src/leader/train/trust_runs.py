@@ -79,7 +79,6 @@ class RunCase:
         return build_task(self.task, (3, self.side, self.side), **self.options, **drawn)
 
     def sampler(self, prior: Prior, problem: Problem) -> Sampler:
-        """What runs."""
         if self.method is None:
             return Choice(prior, self.quality, self.look).sampler(problem)
         plain = find_path(prior.name, "denoise", self.noise, self.quality, self.look)
@@ -184,7 +183,6 @@ def _draw_file_case(rng: np.random.Generator, number: int, picture: int, side: i
 
 
 def _find_task(family: str) -> str:
-    """The task of a family."""
     return next((task.name for task in TASKS.values() if family == task.hole_family), family)
 
 
@@ -349,7 +347,6 @@ def write_run(path: Path, run: KeptRun) -> None:
 
 
 def read_run(path: Path) -> KeptRun:
-    """Reads a run."""
     with np.load(path, allow_pickle=False) as content:
         header = json.loads(str(content["said"]))
         read = {name: torch.from_numpy(content[name]) for name in content.files if name != "said"}

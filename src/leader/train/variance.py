@@ -88,7 +88,6 @@ class Answers:
         return Answers(*(function(getattr(self, item.name)) for item in fields(self)))
 
     def take(self, rows: Sequence[int] | Tensor) -> Answers:
-        """These rows."""
         return self._map(lambda tensor: tensor[torch.as_tensor(rows)])
 
     def to(self, device: torch.device) -> Answers:

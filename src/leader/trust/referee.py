@@ -25,7 +25,7 @@ from leader.priors.base import Prior
 from leader.priors.catalogue import ENTRIES
 from leader.priors.json_files import read_shape
 from leader.priors.pyramid import embedded_file
-from leader.priors.tensor_files import check_network, read_safetensors
+from leader.priors.tensor_files import load_network, read_safetensors
 from leader.trust.evidence import CHANNELS, LEAST, Evidence
 from leader.trust.strips import LARGE
 
@@ -117,10 +117,7 @@ class Referee(nn.Module):
         """A referee from its file."""
         tensors, texts = read_safetensors(file)
         shape = _read_shape(texts.get(METADATA), file)
-        check_network(lambda: cls(shape), tensors, file, str(file))
-        referee = cls(shape)
-        referee.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
-        return referee.eval().requires_grad_(False)
+        return load_network(lambda: cls(shape), tensors, file, str(file))
 
 
 def _make_conv(given: int, made: int, dilation: int = 1) -> nn.Conv2d:

@@ -116,20 +116,6 @@ class Posterior:
         """An unbiased estimate of diag P: the mean of z * (P z) over probes z = +-1, [K, C, H, W] -> [1, C, H, W]."""
         return (probes * self.product(probes)).mean(0, keepdim=True)
 
-    def trace(self, probe: Tensor) -> float:
-        """An unbiased estimate of tr P from one probe z = +-1 [1, C, H, W]."""
-        return float((probe * self.product(probe)).sum())
-
-    def largest(self, start: Tensor, rounds: int = 12) -> float:
-        """The largest eigenvalue, from below, by power iteration."""
-        v = start / start.norm()
-        size = 0.0
-        for _ in range(rounds):
-            image = self.product(v)
-            size = float(image.norm())
-            v = image / max(size, torch.finfo(v.dtype).tiny)
-        return size
-
     def eigenvalues(self, probe: Tensor, steps: int = 8) -> tuple[Tensor, Tensor]:
         """Nodes and weights, float64 [steps], with sum w f(p) close to tr f(P) for smooth f, from one probe z = +-1.
 

@@ -17,7 +17,6 @@ class TableCache:
         self._lock = Lock()
 
     def find(self, key: Hashable, make: Callable[[], Tensor]) -> Tensor:
-        """The table of a key, made if it is not here."""
         with self._lock:
             table = self._tables.get(key)
             if table is not None:

@@ -106,13 +106,14 @@ def _tiles(shape: tuple[int, ...], side: int) -> Iterator[tuple[slice, slice]]:
 
 
 def mix_neighbours(power: Array) -> Array:
-    """A power [..., T, T] over all frequencies as tiles under the window see it: mixed with that of its neighbours.
+    """A power [..., T, T / 2 + 1] at the frequencies of rfft2 as tiles under the window see it: mixed with that of its
+    neighbours, but for the first and the last column, which no plane looks at.
 
     The window of Hann has three coefficients, (-1/4, 1/2, -1/4) along each axis: powers (1, 4, 1) / 6 after scaling.
     """
-    for axis in (-2, -1):
-        power = (4 * power + np.roll(power, 1, axis) + np.roll(power, -1, axis)) / 6
-    return power
+    mixed = (4 * power + np.roll(power, 1, -2) + np.roll(power, -1, -2)) / 6
+    mixed[..., 1:-1] = (4 * mixed[..., 1:-1] + mixed[..., :-2] + mixed[..., 2:]) / 6
+    return mixed
 
 
 def describe_quantisation(luma: Array, history: JpegHistory, at: Plane, shrunk: int = 1) -> tuple[Array, Array]:

@@ -79,7 +79,7 @@ def transfer(shape: Shape, at: Plane) -> Array:
 def transfer_of(kernel: Tensor, at: Plane) -> Array:
     """|K|^2 [n] of taps [kh, kw] at the frequencies of a plane, as tiles see it."""
     taps = centre_kernel(kernel[None, None], at.side, at.side)[0, 0].numpy()
-    return mix_neighbours(np.abs(np.fft.fft2(taps)) ** 2)[:, : at.side // 2 + 1][at.use]
+    return mix_neighbours(np.abs(np.fft.rfft2(taps)) ** 2)[at.use]
 
 
 def ridge_power(ridge: Ridge, at: Plane) -> Array:

@@ -116,7 +116,7 @@ def judge_width(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Width | No
 
 def _transfer(taps: Array, factor: float, at: Plane) -> Array:
     """|K|^2 [n] of taps at factor times their width, at the frequencies of a plane, as tiles see it."""
-    return mix_neighbours(np.abs(_scaled(taps, factor, at.side)) ** 2)[:, : at.side // 2 + 1][at.use]
+    return mix_neighbours(np.abs(_scaled(taps, factor, at.side)[:, : at.side // 2 + 1]) ** 2)[at.use]
 
 
 def _scaled(taps: Array, factor: float, side: int) -> NDArray[np.complex128]:

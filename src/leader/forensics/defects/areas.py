@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
 from leader.forensics.defects.chains import find_chains
-from leader.forensics.defects.neighbours import grow_mask, shift_values
+from leader.forensics.defects.neighbours import find_largest, grow_mask, shift_values
 
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
@@ -40,7 +40,7 @@ def find_areas(pixels: Floats) -> Flags:
 def _find_in_small(pixels: Floats) -> Flags:
     missing = np.zeros(pixels.shape[:2], dtype=bool)
     for colour in _list_flat_colours(pixels):
-        alike = (np.abs(pixels - colour).max(2) <= ONE_COLOUR) & ~missing
+        alike = (find_largest(np.abs(pixels - colour)) <= ONE_COLOUR) & ~missing
         chains = find_chains(alike, pixels, np.inf)
         for number in np.nonzero((chains.area >= SMALLEST * alike.size) & (chains.spread <= SPREAD))[0]:
             area = chains.mask(np.arange(len(chains.area)) == number, (pixels.shape[0], pixels.shape[1]))
@@ -53,7 +53,7 @@ def _list_flat_colours(pixels: Floats) -> list[Floats]:
     """The most frequent colours [C] among pixels whose neighbours have the same colour."""
     flat = np.ones(pixels.shape[:2], dtype=bool)
     for step in ((0, 1), (1, 0), (1, 1)):
-        flat &= np.abs(shift_values(pixels, *step) - pixels).max(2) <= FLAT
+        flat &= find_largest(np.abs(shift_values(pixels, *step) - pixels)) <= FLAT
     chosen = pixels[flat]
     if len(chosen) < SMALLEST * flat.size:
         return []

@@ -52,9 +52,10 @@ def find_chains(marked: Flags, pixels: Floats, tolerance: float) -> Chains:
     for down, right in FORWARD:
         other = number[rows + down, columns + 1 + right]
         here = np.nonzero(other >= 0)[0]
-        alike = np.abs(colours[here] - colours[other[here]]).max(1, initial=0) <= tolerance
-        first.append(here[alike])
-        second.append(other[here[alike]])
+        if tolerance < np.inf:
+            here = here[np.abs(colours[here] - colours[other[here]]).max(1, initial=0) <= tolerance]
+        first.append(here)
+        second.append(other[here])
     member = _joined(len(rows), np.concatenate(first), np.concatenate(second))
     count = int(member.max(initial=-1)) + 1
     area = np.bincount(member, minlength=count).astype(np.float64)
@@ -80,8 +81,8 @@ def _joined(count: int, first: NDArray[np.intp], second: NDArray[np.intp]) -> ND
 
 
 def _extent(places: NDArray[np.intp], member: NDArray[np.intp], count: int) -> NDArray[np.float64]:
-    low, high = np.full(count, np.inf), np.full(count, -np.inf)
-    np.minimum.at(low, member, places)
+    low, high = np.full(count, places.max(initial=0)), np.zeros(count, np.intp)
+    np.minimum.at(low, member, places)  # fast among numbers of one type alone
     np.maximum.at(high, member, places)
-    extent: NDArray[np.float64] = high - low + 1
+    extent: NDArray[np.float64] = (high - low + 1).astype(np.float64)
     return extent

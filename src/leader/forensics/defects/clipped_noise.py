@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
-from leader.forensics.defects.neighbours import median_around
+from leader.forensics.defects.neighbours import hold_all, median_around
 
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
@@ -22,7 +22,7 @@ GREY_LEVEL = 1 / 255
 
 def find_limits(pixels: Floats) -> Flags:
     """[2, H, W], which of pixels [H, W, C] in [0, 1] are black, and which are white."""
-    return np.stack([(pixels <= 0).all(2), (pixels >= 1).all(2)])
+    return np.stack([hold_all(pixels <= 0), hold_all(pixels >= 1)])
 
 
 def is_clipped_noise(found: Flags, pixels: Floats, fewest: float) -> bool:

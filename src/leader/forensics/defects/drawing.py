@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
+from leader.forensics.defects.neighbours import hold_all
 
 _CONSTANTS = read_constants("defects.drawing")
 ONE_COLOUR = _CONSTANTS.number("one_colour")
@@ -18,4 +19,4 @@ def is_drawing(pixels: NDArray[np.floating]) -> bool:
     """Whether pixels [H, W, C] have so large areas of exactly one colour that they were drawn."""
     here = pixels[:-1, :-1]
     alike = (here == pixels[1:, :-1]) & (here == pixels[:-1, 1:])
-    return alike.size > 0 and float(alike.all(2).mean()) >= ONE_COLOUR
+    return alike.size > 0 and float(hold_all(alike).mean()) >= ONE_COLOUR

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from leader.forensics.constants import read_constants
 from leader.forensics.defects.chains import find_chains
 from leader.forensics.defects.clipped_noise import find_limits, measure_reach
-from leader.forensics.defects.neighbours import grow_mask, median_around, shift_values
+from leader.forensics.defects.neighbours import find_largest, grow_mask, median_around, shift_values
 
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
@@ -46,7 +46,7 @@ def ridgeness(pixels: Floats) -> Floats:
     for down, right in ACROSS:
         one, other = shift_values(pixels, down, right), shift_values(pixels, -down, -right)
         outside = np.maximum(pixels - np.maximum(one, other), np.minimum(one, other) - pixels)
-        most = np.maximum(most, outside.max(2))
+        most = np.maximum(most, find_largest(outside))
     return most
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
 from leader.forensics.defects.clipped_noise import NORMAL_MEDIAN, find_limits, is_clipped_noise
-from leader.forensics.defects.neighbours import NEIGHBOURS, median_around, shift_values
+from leader.forensics.defects.neighbours import NEIGHBOURS, find_largest, median_around, shift_values
 
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
@@ -37,7 +37,7 @@ def speckness(pixels: Floats, known: Flags) -> Floats:
     second = nearest.copy()
     for down, right in NEIGHBOURS:
         usable = shift_values(known, down, right) & _within(known.shape, down, right)
-        distance = np.where(usable, np.abs(shift_values(pixels, down, right) - pixels).max(2), np.float32(np.inf))
+        distance = np.where(usable, find_largest(np.abs(shift_values(pixels, down, right) - pixels)), np.float32(np.inf))
         second = np.minimum(second, np.maximum(nearest, distance))
         nearest = np.minimum(nearest, distance)
     second[[0, -1]], second[:, [0, -1]] = nearest[[0, -1]], nearest[:, [0, -1]]

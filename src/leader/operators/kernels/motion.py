@@ -4,6 +4,8 @@ A walk of many short steps whose direction rarely flips is drawn on a canvas of 
 draws the line, and its pixels may change with Pillow's version: the kernels of seeds 0 to 15 are therefore stored.
 """
 
+from __future__ import annotations
+
 from functools import lru_cache
 from importlib.resources import files
 
