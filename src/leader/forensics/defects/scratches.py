@@ -30,7 +30,7 @@ SHADE = _CONSTANTS.number("shade")
 SHORTEST_LINE = _CONSTANTS.count("shortest_line")
 WHITE, MANY_WHITE, MANY_LINES = _CONSTANTS.numbers("white", "many_white", "many_lines")
 FOLLOWED = _CONSTANTS.count("followed")
-FOLLOWED_RIDGE, FOLLOWED_SHADE = _CONSTANTS.numbers("followed_ridge", "followed_shade")
+FOLLOWED_SHADE = _CONSTANTS.number("followed_shade")
 FOLLOWED_STEPS = _CONSTANTS.count("followed_steps")
 CLEAREST, CLEAREST_SHARE, CLEAR_LINES = _CONSTANTS.numbers("clearest", "clearest_share", "clear_lines")
 
@@ -92,8 +92,8 @@ def _followed(luma: Floats, ridge: Floats, line: Flags) -> Flags:
     """[H, W], with a line [H, W] what goes on in its shade, more faintly: segments that touch it, or are long, and then pixels
     that hang together with those, for a few steps: in a texture of that shade they would go on for ever.
     """
-    like = (ridge > FOLLOWED_RIDGE) & (np.abs(luma - float(np.median(luma[line]))) <= FOLLOWED_SHADE)
-    straight = like & on_segments(luma, np.full(luma.shape, FOLLOWED_RIDGE, dtype=np.float32))
+    like = (ridge > RIDGE) & (np.abs(luma - float(np.median(luma[line]))) <= FOLLOWED_SHADE)
+    straight = like & on_segments(luma, np.full(luma.shape, RIDGE, dtype=np.float32))
     chains = find_chains(grow_mask(straight, 1), luma[..., None], np.inf)
     chosen = (chains.length >= FOLLOWED) | chains.holds(line)
     found: Flags = line | (chains.mask(chosen, luma.shape) & straight)

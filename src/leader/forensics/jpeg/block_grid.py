@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import CHROMA, Array, Blocks, Flags, compute_luma, middle_blocks, transform_blocks
-from leader.forensics.jpeg.standard_grid import MOST_BLOCKS_FOR_GRID, NOT_ZERO, find_standard, take_blocks
+from leader.forensics.jpeg.standard_grid import MOST_BLOCKS_FOR_GRID, NOT_ZERO, SMALLEST_STEP, find_standard, take_blocks
 from leader.pictures.jpeg_history import JpegHistory, standard_chroma, standard_luma
 from leader.transforms import BLOCK
 
@@ -20,8 +20,6 @@ MOST_BLOCKS_FOR_STEPS, SEARCHED_BLOCKS = _CONSTANTS.counts("most_blocks_for_step
 LARGEST_STEP = _CONSTANTS.count("largest_step")
 CLEAR_STEP = _CONSTANTS.number("clear_step")
 VOTES = _CONSTANTS.count("votes")
-SMALLEST_STEP = 3
-"""Smaller steps drown in the rounding of R, G and B, and matter little."""
 SINGLE = 0.01
 """Above the error of a mean cosine in single precision: coefficients are at most 680 half turns."""
 SEARCHED = (

@@ -22,7 +22,7 @@ from leader.forensics.noise.shot import GROWING, ShotNoise
 from leader.pictures.jpeg_history import JpegHistory
 
 _CONSTANTS = read_constants("jpeg.noise_curve")
-MOST_BINS, FEWEST_BINS = _CONSTANTS.counts("most_bins", "fewest_bins")
+MOST_BINS = _CONSTANTS.count("most_bins")
 TEMPER, CLEAR_GROWTH = _CONSTANTS.numbers("temper", "clear_growth")
 LEAST_GAIN, LEAST_SURVIVING = _CONSTANTS.numbers("least_gain", "least_surviving")
 SHARES = np.linspace(0, 1, 11)[:, None]
@@ -64,8 +64,7 @@ def read_noise_before(pixels: Array, history: JpegHistory, known: Flags | None, 
     if found is not None:
         dark, high = found.std(np.array([0.2, 0.8]))
         survives = (luma.steps / 2 < luma.unit * high).mean()  # coarser steps leave little but content
-        few = len(bright + coloured) < FEWEST_BINS
-        if few or survives < LEAST_SURVIVING or growth < CLEAR_GROWTH or (high / dark) ** 2 <= GROWING:
+        if survives < LEAST_SURVIVING or growth < CLEAR_GROWTH or (high / dark) ** 2 <= GROWING:
             found = None
     return NoiseBefore(level, of_luma, found)
 

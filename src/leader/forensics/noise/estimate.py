@@ -34,7 +34,7 @@ from leader.forensics.noise.texture_limit import CHANCE, noise_everywhere, white
 from leader.pictures.jpeg_history import LARGEST_UNIT, JpegHistory
 
 _CONSTANTS = read_constants("noise.estimate")
-LONGEST_SIDE, LARGE_PICTURE, SIDE_OF_LARGE = _CONSTANTS.counts("longest_side", "large_picture", "side_of_large")
+LARGE_PICTURE, SIDE_OF_LARGE = _CONSTANTS.counts("large_picture", "side_of_large")
 ENLARGED_CHROMA, COUNTED_ERROR, BEYOND_WHITE = _CONSTANTS.numbers("enlarged_chroma", "counted_error", "beyond_white")
 BEYOND_COMPRESSION, BENEATH_COMPRESSION = _CONSTANTS.numbers("beyond_compression", "beneath_compression")
 PATCHY, MOST_UNEVEN = _CONSTANTS.numbers("patchy", "most_uneven")
@@ -150,11 +150,12 @@ def last_compression(
 
 
 def crop_for_noise(pixels: Array, known: Flags | None) -> tuple[Array, Flags | None]:
-    """At most LONGEST_SIDE rows and columns, SIDE_OF_LARGE of a large picture, cut where blocks begin."""
+    """At most SIDE_OF_LARGE rows and columns of a large picture, cut where blocks begin."""
     height, width = pixels.shape[:2]
-    longest = LONGEST_SIDE if height * width <= LARGE_PICTURE else SIDE_OF_LARGE
-    top, left = (max(0, (length - longest) // 2 // LARGEST_UNIT * LARGEST_UNIT) for length in (height, width))
-    rows, columns = slice(top, top + longest), slice(left, left + longest)
+    if height * width <= LARGE_PICTURE:
+        return pixels, known
+    top, left = (max(0, (length - SIDE_OF_LARGE) // 2 // LARGEST_UNIT * LARGEST_UNIT) for length in (height, width))
+    rows, columns = slice(top, top + SIDE_OF_LARGE), slice(left, left + SIDE_OF_LARGE)
     return pixels[rows, columns], None if known is None else known[rows, columns]
 
 

@@ -27,8 +27,7 @@ from leader.forensics.noise.windows import find_unsaturated, share_clipped
 Array = NDArray[np.float64]
 
 _CONSTANTS = read_constants("noise.level")
-MOST_PATCHES = _CONSTANTS.count("most_patches")
-ONE_PATCH_IN, FLAT_ROUNDS = _CONSTANTS.counts("one_patch_in", "flat_rounds")
+MOST_PATCHES, FLAT_ROUNDS = _CONSTANTS.counts("most_patches", "flat_rounds")
 
 
 @dataclass(frozen=True)
@@ -122,10 +121,9 @@ def _flat_level(rows: Array, surroundings: Array, choice: _Choice, channels: int
     """Noise level of the patches [N, pixels] whose surroundings are flat at that level, and those patches."""
     mean, spread = _energy_moments(choice.side, channels)
     level, flat = _bulk_level(rows, choice.overlap), rows
-    enough = max(8 * rows.shape[1], len(rows) // ONE_PATCH_IN)
     for _ in range(FLAT_ROUNDS):
         keep = surroundings < level**2 * (mean + TOLERANCE * spread / 2)  # the mean of four
-        if keep.sum() < enough:
+        if keep.sum() < 8 * rows.shape[1]:
             break
         before, flat = level, rows[keep]
         level = _bulk_level(flat, choice.overlap)

@@ -8,6 +8,7 @@ to a quarter: docs/noise.md. And noise is everywhere: what a few blocks hardly h
 """
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 
@@ -27,8 +28,9 @@ _CONSTANTS = read_constants("noise.texture_limit")
 FADING = _CONSTANTS.number("fading")
 ENOUGH_BLOCKS = _CONSTANTS.count("enough_blocks")
 LEAST_SHARE, CHANCE, FEW_BLOCKS = _CONSTANTS.numbers("least_share", "chance", "few_blocks")
-FEW_DEVIATE = _CONSTANTS.number("few_deviate")
 
+FEW_DEVIATE = NormalDist().inv_cdf(FEW_BLOCKS)
+"""The place of that share in a normal distribution, in standard deviations."""
 EMPTY = 0.5 / 255 / math.sqrt(12)
 """Half of the rounding of 8 bits: a block with less detail than that shows no photograph."""
 
