@@ -67,6 +67,7 @@ def kinds() -> dict[str, LinearOperator]:
         (torch.zeros(1, *SHAPE, dtype=torch.float16), "found float16"),
         (torch.zeros(1, *SHAPE, dtype=torch.complex64), "found complex64"),
         (torch.zeros(1, *SHAPE, device="meta"), "'meta' and has no values"),
+        (torch.zeros(1, *SHAPE).to_sparse(), "sparse"),
         (np.zeros((1, *SHAPE), np.float32), "found ndarray"),
     ],
 )

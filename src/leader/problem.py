@@ -217,6 +217,8 @@ def _check_kinds(values: Tensor, operator: LinearOperator, what: str = "measurem
         raise LeaderError(f"The {what} must be float32 or float64; found {str(values.dtype).removeprefix('torch.')}{hint}.")
     if values.is_meta:
         raise LeaderError(f"The {what} is on the device 'meta' and has no values; give a tensor with values.")
+    if values.layout != torch.strided:
+        raise LeaderError(f"The {what} is a sparse tensor; give a dense one: to_dense() makes it.")
     if values.numel() == 0:
         raise LeaderError(f"The {what} is empty: its shape is {list(values.shape)}.")
     if not bool(torch.isfinite(values).all()):

@@ -127,6 +127,11 @@ REFUSED: list[tuple[str, Callable[[Any], object], tuple[Any, ...]]] = [
         (AveragePoolSR((1, 6, 6), 2),),
     ),
     ("Operators to add", lambda other: Denoising(SHAPE) + other, (Colourisation((3, 8, 8)),)),
+    (
+        "tensor with the same batch axis",
+        lambda function: FromFunctions(SHAPE, function, lambda y: y),
+        (lambda x: None, lambda x: x.numpy(), lambda x: x[0], lambda x: x.sum()),
+    ),
     ("not the adjoint", lambda function: FromFunctions(SHAPE, function), (lambda x: x**3 + 1,)),
     *(
         (message, lambda given: build_task(*given[:2], **given[2]), ((name, (3, 40, 32), options),))

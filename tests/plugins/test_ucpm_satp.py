@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from leader.plugins import SATP, UCPM
+from leader.errors import UsageError
+from leader.plugins import SATP, UCPM, expand
 from leader.plugins.image_priors import ImagePrior, adjoint, differences, image_prior
 from leader.schedule import Grid, uniform_grid
 
@@ -113,3 +114,9 @@ def test_uneven_grids_are_paced_by_their_clock_down_to_the_last_time() -> None:
     grid = Grid((90, 80, 70, 30, 0, -1), clock=(900, 840, 839, 400, 0, -1))
     assert satp.pace(grid, 0, 0.0033) == 1, "sixty times of the clock: 840 itself is allowed, 839 is not"
     assert satp.pace(grid, 0, 1e-9) == 4 and satp.pace(grid, 3, 1e-9) == 4 and satp.pace(grid, 4, 1e-9) == 5
+
+
+@pytest.mark.parametrize("plugins", [("satp", "satp"), ("leader", "equs", "satp"), ("leader-paper", "leader-paper")])
+def test_a_plug_in_given_twice_is_refused(plugins: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError, match="given twice"):
+        expand(plugins)

@@ -87,8 +87,27 @@ def test_learned_variance_inverts_the_reverse_variance(schedule: Schedule, raw: 
     assert bool(((variance[:, 0, 0, 0].double() - expected).abs() <= tolerance).all())
 
 
+class Answer(nn.Module):
+    """Whatever it was given, for images and for noise levels."""
+
+    def __init__(self, answer: object) -> None:
+        super().__init__()
+        self.answer = answer
+
+    def forward(self, *_: Tensor) -> object:
+        return self.answer
+
+
+@pytest.mark.parametrize("answer", [None, torch.zeros(1, 3, 4, 5).numpy(), torch.zeros(1, 3, 1, 1), torch.zeros(3, 4, 5)])
+def test_an_answer_of_another_kind_or_shape_is_refused(answer: object) -> None:
+    """One of a single pixel would be spread over the image in silence."""
+    for prior in (NetworkPrior(Answer(answer), SCHEDULE), DenoiserPrior(Answer(answer), SCHEDULE)):
+        assert "expected a tensor [1, 3, 4, 5]" in refusal(prior.predict, torch.zeros(1, 3, 4, 5), torch.tensor([5]))
+
+
 def test_channels_that_do_not_fit_are_refused() -> None:
-    assert "6 channels where 3" in refusal(NetworkPrior(Fixed(0), SCHEDULE).predict, torch.zeros(1, 3, 4, 4), torch.tensor([5]))
+    x, t = torch.zeros(1, 3, 4, 4), torch.tensor([5])
+    assert "returned [1, 6, 4, 4]; expected a tensor [1, 3, 4, 4]" in refusal(NetworkPrior(Fixed(0), SCHEDULE).predict, x, t)
     assert "takes images with 3 channels" in refusal(
         NetworkPrior(Fixed(0), SCHEDULE, learned_variance=True).predict, torch.zeros(1, 2, 4, 4), torch.tensor([5])
     )

@@ -65,6 +65,12 @@ def test_what_is_no_picture_is_named(image: Any) -> None:
         as_picture(image)
 
 
+@pytest.mark.parametrize("image", [torch.zeros(9, 8, device="meta"), torch.eye(9).to_sparse()])
+def test_a_tensor_without_its_values_is_no_picture(image: torch.Tensor) -> None:
+    with pytest.raises(UsageError, match="sparse"):
+        as_picture(image)
+
+
 def test_tensors_of_a_dtype_unknown_to_numpy_are_read() -> None:
     x = torch.rand(3, 9, 8).bfloat16()
     assert np.array_equal(as_picture(x[None]).pixels, x.permute(1, 2, 0).float().numpy())

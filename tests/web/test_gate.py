@@ -202,6 +202,13 @@ def test_a_wish_of_another_form_is_refused_in_a_sentence(site: Site, content: by
     )
 
 
+def test_half_a_letter_in_a_wish_is_refused_in_a_sentence(site: Site) -> None:
+    client = opened(site)
+    token = client.post("/api/pictures", content=png()).json()["token"]
+    answer = client.post("/api/estimate", content=f'{{"picture": "{token}", "repairs": [{{"kind": "\\ud800"}}]}}'.encode())
+    assert answer.status_code == 400 and answer.json()["error"].endswith(r"found '\ud800'.")
+
+
 def test_samples(site: Site, tmp_path: Path) -> None:
     client = opened(site)
     assert client.post("/api/samples/nonsense").status_code == 404

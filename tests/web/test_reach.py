@@ -63,7 +63,9 @@ def test_another_name_is_not_answered(opened: Open, host: str) -> None:
         assert answer.status_code == 421 and "evil" not in answer.text
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:9999", "http://127.0.0.1", "file://", "x"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://127.0.0.1:9999", "http://127.0.0.1", "file://", "x", "http://[::1"]
+)
 def test_a_page_elsewhere_starts_nothing(opened: Open, origin: str) -> None:
     client = opened("http://127.0.0.1:7860", origin=origin)
     for path in (RUN, "/api/pictures", "/api/samples/small", "/api/stop", "/api/estimate"):

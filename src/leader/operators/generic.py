@@ -171,7 +171,10 @@ def check_adjoint(operator: LinearOperator, like: Tensor) -> Tensor:
     shape = (like.shape[0], *operator.image_shape)
     x = torch.randn(shape, generator=generator).to(like.device, like.dtype)
     with torch.no_grad():
-        image = operator.A(x)
+        image: object = operator.A(x)
+        if not isinstance(image, Tensor) or image.shape[:1] != x.shape[:1]:
+            found = list(image.shape) if isinstance(image, Tensor) else type(image).__name__
+            raise LeaderError(f"A returned {found} for images {list(shape)}; expected a tensor with the same batch axis.")
         for y in (torch.randn(image.shape, generator=generator).to(image), image):
             returned = operator.AT(y)
             if tuple(returned.shape) != shape:

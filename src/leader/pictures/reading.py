@@ -250,7 +250,14 @@ def _from_cmyk(image: Image.Image, icc: bytes | None, name: str) -> Picture:
         raise LeaderError(f"{name} is CMYK without a colour profile, so its colours are not defined; convert it to RGB first.")
     target = ImageCms.createProfile("sRGB")
     try:
-        converted = ImageCms.profileToProfile(image, ImageCms.ImageCmsProfile(io.BytesIO(icc)), target, outputMode="RGB")
+        converted = ImageCms.profileToProfile(
+            image,
+            ImageCms.ImageCmsProfile(io.BytesIO(icc)),
+            target,
+            renderingIntent=ImageCms.Intent.RELATIVE_COLORIMETRIC,
+            outputMode="RGB",
+            flags=ImageCms.Flags.BLACKPOINTCOMPENSATION,  # the ink's black becomes black
+        )
     except (ImageCms.PyCMSError, OSError):  # a profile for another colour space, or none at all
         converted = None
     if converted is None:

@@ -54,6 +54,9 @@ def expand(plugins: Sequence[str | Plugin] | str | Plugin) -> tuple[str | Plugin
             raise unknown_name("plug-in", item, [*PLUGINS, *BUNDLES])
         else:
             out.extend(BUNDLES.get(item, (item,)))
+    twice = next((item for item in out if isinstance(item, str) and out.count(item) > 1), None)
+    if twice is not None:
+        raise UsageError(f"The plug-in '{twice}' is given twice, by its name or within a bundle; leave one out.")
     return tuple(out)
 
 

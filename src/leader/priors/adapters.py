@@ -57,6 +57,18 @@ def _learned_range(t: Tensor, schedule: Schedule, like: Tensor) -> tuple[Tensor,
     return length, (1 - abar[times]).to(like.device, like.dtype).reshape(-1, 1, 1, 1)
 
 
+def check_answer(answer: object, x: Tensor, name: str, channels: int) -> Tensor:
+    """What a network returned for x [B, C, H, W], in the dtype of x; rejects all but a tensor [B, channels, H, W]."""
+    wanted = [x.shape[0], channels, *x.shape[2:]]
+    if not isinstance(answer, Tensor) or list(answer.shape) != wanted:
+        found = list(answer.shape) if isinstance(answer, Tensor) else type(answer).__name__
+        raise LeaderError(
+            f"The network of '{name}' returned {found}; expected a tensor {wanted}: check its channels, and whether it learned "
+            "its variance."
+        )
+    return answer.to(x.dtype)
+
+
 class NetworkPrior(Prior):
     """A network(x [B, C, H, W], t [B]) -> [B, C or 2C, H, W] as a prior.
 
@@ -107,13 +119,8 @@ class NetworkPrior(Prior):
         times = t.to(x.device)
         answer = self.network(
             x if self.dtype is None else x.to(self.dtype), times if self.time_factor == 1 else times * self.time_factor
-        ).to(x.dtype)
-        wanted = self.image_channels * (2 if self.learned else 1)
-        if answer.shape[1] != wanted:
-            raise LeaderError(
-                f"The network of '{self.name}' returned {answer.shape[1]} channels where {wanted} were "
-                "expected: check whether it learned its variance."
-            )
+        )
+        answer = check_answer(answer, x, self.name, self.image_channels * (2 if self.learned else 1))
         if not self.learned:
             return self.convert(x, t, answer, self.schedule)
         mean, raw = answer.chunk(2, 1)
@@ -167,7 +174,7 @@ class DenoiserPrior(Prior):
         if self.unit_range:
             noisy, sigma = (noisy + 1) / 2, sigma / 2
         dtype = self.dtype or x.dtype
-        clean: Tensor = self.network(noisy.to(dtype), sigma.to(dtype)).to(x.dtype)
+        clean = check_answer(self.network(noisy.to(dtype), sigma.to(dtype)), x, self.name, self.image_channels)
         return from_x0(x, t, 2 * clean - 1 if self.unit_range else clean, self.schedule)
 
 

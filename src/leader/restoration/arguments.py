@@ -54,6 +54,10 @@ def as_picture(image: ImageLike) -> Picture:
     elif isinstance(image, Image.Image):
         picture = from_pil(image)
     elif isinstance(image, Tensor):
+        if image.layout != torch.strided or image.is_meta:
+            raise UsageError(
+                "A sparse tensor, or one on the device 'meta', holds no picture; give a dense one with its values."
+            )
         numbers = _channels_last(image.detach().cpu())
         picture = _from_array((numbers.float() if numbers.dtype == torch.bfloat16 else numbers).numpy())  # unknown to NumPy
     elif (

@@ -90,10 +90,10 @@ def split_host(text: str) -> tuple[str, int | None] | None:
 
 def _split_origin(origin: str) -> tuple[str, int | None] | None:
     """Name and port of an Origin header; None if it is "null" or invalid."""
-    parts = urlsplit(origin) if origin.isprintable() else None
-    if parts is None or parts.scheme not in DEFAULT_PORTS:
+    scheme, separator, host = origin.partition("://")
+    if scheme not in DEFAULT_PORTS or not separator:
         return None
-    return _fill_port(split_host(parts.netloc), origin)
+    return _fill_port(split_host(host), origin)
 
 
 def _fill_port(host: tuple[str, int | None] | None, origin: str) -> tuple[str, int | None] | None:

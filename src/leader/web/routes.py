@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from leader import defaults
 from leader.errors import LeaderError
+from leader.files import printable
 from leader.pictures import read_picture, write_picture
 from leader.pictures.formats import SERVED
 from leader.presets.paths import LOOKS, QUALITIES
@@ -267,4 +268,4 @@ async def _spool(request: Request, path: Path, most: float) -> None:
 
 
 def refuse(text: str, status: int = 400) -> Response:
-    return JSONResponse({"error": text}, status)
+    return JSONResponse({"error": printable(text)}, status)

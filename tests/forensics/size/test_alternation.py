@@ -51,3 +51,8 @@ def test_it_counts_where_lines_alternate_and_never_excludes_a_kernel() -> None:
     assert min(other.values()) > 0.9 * OTHER_FACTOR / len(NAMES)
     plain = {compressed: kernel_chances(pixels, 1.5, compressed)["nearest"] for compressed in (False, True)}
     assert plain[False] > 0.99 and plain[False] != plain[True]
+
+
+def test_a_thumbnail_was_never_smaller_than_it_is() -> None:
+    """A factor of hardly more than 1 adds no row."""
+    assert np.isfinite(compare_alternations(reduced("box", 90, 80)[:60], 1.001, (60, 80), (0, 0), NAMES)).all()

@@ -39,7 +39,7 @@ def _compare(lines: Array, factor: float, length: int, start: int, kernels: tupl
     found = _fourth(lines)
     variance = sliding_window_view(np.pad(found**2, NEAR // 2, mode="edge"), (NEAR, NEAR)).mean((2, 3)) + ROUNDING
     likely = []
-    for large in round(length * factor) + np.arange(-1, 2):  # which of them it was is lost in rounding
+    for large in np.maximum(round(length * factor) + np.arange(-1, 2), length):  # which of them it was is lost in rounding
         moments = find_moments(int(large), length, start, len(lines), kernels)
         added = [_fourth(first * gradient + second / 2 * curvature) for first, second in moments]
         likely.append([((found - one / 2) * one / variance).ravel() for one in added])
