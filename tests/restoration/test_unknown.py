@@ -214,6 +214,14 @@ def test_a_kernel_that_is_right_exact_or_too_narrow_stays(blurred: Image.Image) 
     assert "used as it is" in request.notes[0]
 
 
+def test_a_motion_that_is_too_short_stays_and_is_named() -> None:
+    blurred = image(ndimage.convolve(scene(), as_kernel("line:9:30").numpy()[..., None]))
+    request = Request(examine(from_pil(blurred)))
+    values = TASKS["deblur"].read({"kernel": "line:6.5:30"}, request)
+    assert torch.equal(values["kernel"], as_kernel("line:6.5:30")) and values["kernel_doubt"] == DOUBT
+    assert [note.code for note in request.notes] == ["wider blur"]  # type: ignore[attr-defined]
+
+
 def test_a_sharp_picture_is_left_as_it_is_whatever_kernel_is_given() -> None:
     sharp = image(scene())
     for task, kernel in (("deblur-gaussian", "gaussian:2"), ("deblur", "line:9:30")):

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from leader.forensics.blur.width import find_better_width, judge_width, narrow_kernel
 from leader.forensics.noise.estimate import NoiseEstimate
-from leader.operators import gaussian_kernel, line_kernel
+from leader.operators import disk_kernel, gaussian_kernel, line_kernel
 from leader.pictures.jpeg_history import JpegHistory
 from tests.forensics.blur.fields import estimate, field
 
@@ -68,6 +68,29 @@ def test_a_sharp_picture_refutes_every_width_and_a_blur_of_half_of_it_does_not(k
 def test_a_narrower_one_is_refuted_too() -> None:
     found = find_better_width(field(gaussian_kernel(2.0)), gaussian_kernel(1.5), estimate())
     assert found is not None and found.factor == pytest.approx(4 / 3, rel=0.08)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "given", "factor"),
+    [
+        (line_kernel(9.0, 30.0), line_kernel(6.5, 30.0), 9 / 6.5),
+        (line_kernel(9.0, 30.0), line_kernel(4.5, 30.0), 2),
+        (disk_kernel(4.0), disk_kernel(2.0), 2),
+        (disk_kernel(4.0), disk_kernel(2.8), 4 / 2.8),
+    ],
+)
+def test_one_with_dark_bands_that_is_too_narrow_is_not_taken_for_too_wide(kernel: Tensor, given: Tensor, factor: float) -> None:
+    """A still narrower one has fewer bands at the wrong places, so it explains more than the given one."""
+    luma = field(kernel)
+    found = find_better_width(luma, given, estimate())
+    assert found is not None and found.factor == pytest.approx(factor, rel=0.09) and not found.sharp
+    width = judge_width(luma, given, estimate())
+    assert width is not None and width.odds is not None and max(width.odds, width.sharp) < -4
+
+
+def test_a_motion_of_a_quarter_of_the_true_length_is_no_sharp_picture() -> None:
+    """Twice of it explains no more than half of it: which is wrong is not to be told."""
+    assert find_better_width(field(line_kernel(15.0, 75.0)), line_kernel(3.75, 75.0), estimate()) is None
 
 
 def test_too_little_says_nothing() -> None:

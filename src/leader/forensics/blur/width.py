@@ -5,10 +5,14 @@ determines the width of a blur to a few per cent; a kernel that it refutes is ma
 user is told that it is too narrow, and decides. If even half of the width is too much, the picture is sharp or was blurred by
 something else, and nothing is undone. For the verdict, `judge_width` tests the kernel that was used likewise, and whether there
 is any blur at all: undoing one that is not there turns noise into waves and doubles edges.
+
+A wider kernel is known only up to a part of the frequencies, so widths are compared at those that all of them reach. Narrower
+ones alone are compared at all frequencies, which says more, but not whether a wider one is better still: where a motion has
+dark bands, a shorter one that has few explains more than one that has them at the wrong places.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -18,18 +22,19 @@ from torch import Tensor
 from leader.forensics.blur.candidates import peak
 from leader.forensics.blur.periodogram import Array, Plane, mix_neighbours
 from leader.forensics.blur.search import SMALLEST_ERROR
-from leader.forensics.blur.views import COARSE_TILE, FINE_TILE, view
+from leader.forensics.blur.views import COARSE_TILE, FINE_TILE, View, view
 from leader.forensics.constants import read_constants
 from leader.forensics.noise.estimate import NoiseEstimate
 
 _CONSTANTS = read_constants("blur.width")
-LOG_WIDTH_STEP, REFUTED = _CONSTANTS.numbers("log_width_step", "refuted")
+LOG_WIDTH_STEP, REFUTED, KNOWN = _CONSTANTS.numbers("log_width_step", "refuted", "known")
 LITTLE_LEFT = _CONSTANTS.series("little_left")
 AS_LIKELY = _CONSTANTS.number("as_likely")
 NARROWER = _CONSTANTS.series("narrower")
 ABOUT_RIGHT = _CONSTANTS.series("about_right")
-FACTORS = np.exp(LOG_WIDTH_STEP * np.arange(-12, 9))
-"""Times the width that was given: 0.49 to 1.62."""
+FACTORS = np.exp(LOG_WIDTH_STEP * np.arange(-12, 13))
+"""Times the width that was given: 0.49 to 2.05."""
+AT_MOST_GIVEN = FACTORS[FACTORS <= 1]
 
 
 @dataclass(frozen=True)
@@ -47,23 +52,32 @@ class Refuted:
 
 def find_better_width(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Refuted | None:
     """A clearly better width of kernel [kh, kw] for luma [H, W] in [0, 1]; None if there is none, or too little to see."""
-    found = evidence_by_width(luma, kernel, noise, np.concatenate([LITTLE_LEFT, FACTORS]))
-    if found is None or float(found[len(LITTLE_LEFT) :].max()) < REFUTED:
+    widths = evidence_by_width(luma, kernel, noise)
+    found = evidence_by_width(luma, kernel, noise, np.concatenate([LITTLE_LEFT, AT_MOST_GIVEN]))
+    if widths is None or found is None:
         return None
+    best = int(widths.argmax())
+    if FACTORS[best] > 1 and widths[best] >= REFUTED:
+        place, error, _ = peak(np.log(FACTORS), widths)
+        return Refuted(math.exp(place), max(error, SMALLEST_ERROR))
     less, ahead = found[: len(LITTLE_LEFT)], found[len(LITTLE_LEFT) :]
-    place, error, _ = peak(np.log(FACTORS), ahead)
-    sharp = int(ahead.argmax()) == 0 and float(less.max()) > float(ahead[0]) - AS_LIKELY
-    return Refuted(math.exp(place), max(error, SMALLEST_ERROR), sharp)
+    best = int(ahead.argmax())
+    if ahead[best] < REFUTED or widths[best] <= 0:  # one that is worse where all widths are known only hides a wider one
+        return None
+    place, error, _ = peak(np.log(AT_MOST_GIVEN), ahead)
+    return Refuted(math.exp(place), max(error, SMALLEST_ERROR), best == 0 and float(less.max()) > float(ahead[0]) - AS_LIKELY)
 
 
 def evidence_by_width(luma: Array, kernel: Tensor, noise: NoiseEstimate, factors: Array = FACTORS) -> Array | None:
-    """The log-evidence for the kernel at each multiple of its width (1 is one of them), minus that at its own width."""
+    """The log-evidence for the kernel at each multiple of its width (1 is one of them), minus that at its own width, at the
+    frequencies up to which all of them are known.
+    """
     side = min(luma.shape)
     seen = view(luma, FINE_TILE if side >= FINE_TILE else COARSE_TILE, noise) if side >= COARSE_TILE else None
     if seen is None or not float(luma.var()) > 0:
         return None
     taps = kernel.detach().cpu().double().numpy()
-    evidence = seen.fits(np.stack([_transfer(taps, float(factor), seen.at) for factor in factors])).evidence
+    evidence = _evidence(seen, taps, factors)
     ahead: Array = evidence - evidence[np.argmin(np.abs(factors - 1))]
     return ahead
 
@@ -104,14 +118,29 @@ def judge_width(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Width | No
     if seen is None:
         return None
     taps = kernel.detach().cpu().double().numpy()
-    shares = (*NARROWER, *ABOUT_RIGHT)
-    fits = seen.fits(np.stack([_transfer(taps, share, seen.at) for share in shares]))
-    best = int(fits.evidence[: len(NARROWER)].argmax())
-    right = float(fits.evidence[len(NARROWER) :].max())
+    shares = np.array((*NARROWER, *ABOUT_RIGHT))
+    evidence = seen.fits(_transfers(taps, shares, seen.at)).evidence
+    shares = np.append(shares, FACTORS[len(AT_MOST_GIVEN) :])
+    widths = _evidence(seen, taps, shares)
+    if widths[shares > 1].max() >= widths[shares <= 1].max() + REFUTED:
+        evidence = widths  # a kernel that is too narrow is not too wide as well
+    right = float(evidence[len(NARROWER) :].max())
     return Width(
-        None if noise.history is not None else float(fits.evidence[best]) - right,
-        float(fits.evidence[NARROWER.index(0.0)]) - right,
+        None if noise.history is not None else float(evidence[: len(NARROWER)].max()) - right,
+        float(evidence[NARROWER.index(0.0)]) - right,
     )
+
+
+def _evidence(seen: View, taps: Array, factors: Array) -> Array:
+    """The log-evidence [M] for taps at factors [M] of their width, at the frequencies up to which all of them are known."""
+    across = seen.at.f * np.maximum(np.abs(np.sin(seen.at.theta)), np.abs(np.cos(seen.at.theta)))
+    known = (factors.max() <= 1) | (across * factors.max() <= KNOWN)
+    return replace(seen, weight=seen.weight * known).fits(_transfers(taps, factors, seen.at)).evidence
+
+
+def _transfers(taps: Array, factors: Array, at: Plane) -> Array:
+    """|K|^2 [M, n] of taps at factors [M] of their width, at the frequencies of a plane."""
+    return np.stack([_transfer(taps, float(factor), at) for factor in factors])
 
 
 def _transfer(taps: Array, factor: float, at: Plane) -> Array:
