@@ -123,7 +123,8 @@ def _centre(given: Values, values: dict[str, Any], request: Request) -> dict[str
 
 def _held_against_the_picture(given: Values, values: dict[str, Any], request: Request) -> dict[str, Any]:
     """The options with a narrower kernel if the picture refutes the width of the given one, and with none if the picture is
-    sharp; a note if a wider one explains it better. A kernel without doubt, or from a run to repeat, is used as it is.
+    sharp; with a note and more doubt if a wider one explains it better. A kernel without doubt, or from a run to repeat, is
+    used as it is.
     """
     said = given.get("kernel")
     if said is None or isinstance(said, Exactly) or (isinstance(said, str) and said == AUTO) or not values["kernel_doubt"]:
@@ -138,9 +139,10 @@ def _held_against_the_picture(given: Values, values: dict[str, Any], request: Re
         return {**values, "kernel": torch.ones(1, 1, dtype=values["kernel"].dtype), "kernel_doubt": 0.0}
     better = f"The picture is explained better by a blur {found.factor:.2f} times as wide as the kernel"
     if found.factor > 1:
-        fact = f"{better}, which is used as it is."
+        doubt = min(max(math.log(found.factor), values["kernel_doubt"]), LARGEST_DOUBT)
+        fact = f"{better}, which is used as it is, with a doubt of {doubt:.2f}."
         request.notes.append(Note("wider blur", fact, Remedy("have the blur found", {"kernel": "auto"})))
-        return values
+        return {**values, "kernel_doubt": doubt}
     fact = f"{better}, which is used instead."
     request.notes.append(Note("narrower blur", fact, Remedy("use the kernel as given", {"kernel_doubt": 0})))
     return {
