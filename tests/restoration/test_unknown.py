@@ -218,9 +218,8 @@ def test_a_motion_that_is_too_short_stays_and_is_doubted_by_what_it_lacks() -> N
     blurred = image(ndimage.convolve(scene(), as_kernel("line:9:30").numpy()[..., None]))
     request = Request(examine(from_pil(blurred)))
     values = TASKS["deblur"].read({"kernel": "line:6.5:30"}, request)
-    assert torch.equal(values["kernel"], as_kernel("line:6.5:30")) and values["kernel_doubt"] == pytest.approx(
-        math.log(9 / 6.5), rel=0.1
-    )
+    assert torch.equal(values["kernel"], as_kernel("line:6.5:30"))
+    assert values["kernel_doubt"] == pytest.approx(math.log(9 / 6.5), rel=0.1)
     assert [note.code for note in request.notes] == ["wider blur"]  # type: ignore[attr-defined]
 
 
