@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from leader.forensics.noise.coloured import noise_spectrum
+from leader.forensics.noise.coloured import noise_spectrum, unevenness
 from leader.forensics.noise.estimate import PATCHY
 from leader.forensics.noise.shot import ShotNoise, share_of_weakest_colour, shot_noise
 from leader.forensics.noise.texture_limit import CHANCE, noise_everywhere
@@ -82,6 +82,25 @@ def test_coarse_content_beneath_white_noise_is_no_blotches() -> None:
     assert noise_spectrum(ramp() + 0.03 * draw(1) + coarse, None, LEAST) is None
     assert noise_spectrum(ramp() + 0.03 * draw(1) + coarse, None, LEAST, np.inf) is not None
     assert noise_spectrum(ramp() + 0.03 * draw(1) + 0.06 * low_pass(draw(4), 1.0), None, LEAST) is not None
+
+
+@pytest.mark.parametrize("seed", [14, 15])
+def test_wide_blotches_are_found_though_few_frequencies_make_them_uneven(seed: int) -> None:
+    """Blocks of 22 strong coefficients differ by 1.6 and 1.8 times, by chance alone."""
+    assert noise_spectrum(ramp() + 0.06 * low_pass(draw(seed), 3.0), None, LEAST) is not None
+
+
+@pytest.mark.parametrize("rings", [3, 5, 8])
+def test_unevenness_of_noise_is_that_of_chance_whichever_frequencies_are_strong(rings: int) -> None:
+    """Rings of 4, 7, 15, 13, 22 and 21 coefficients count, in two axes: the first of them alone is too little."""
+    sizes, strong = np.array([1, 3, 4, 7, 15, 13, 22, 21, 31, 25, 39, 75]), np.zeros((3, 12), bool)
+    times = np.random.default_rng(0).chisquare(sizes, (3, 20_000, 12)) / sizes
+    strong[:, :3] = True
+    assert unevenness(times, strong) == np.inf
+    strong[:, : rings + 1] = True
+    assert unevenness(times, strong) == pytest.approx(1, abs=0.02)
+    strong[2] = False
+    assert unevenness(times, strong) == (np.inf if rings == 3 else pytest.approx(1, abs=0.02))
 
 
 def test_noise_of_light_is_whole_along_every_axis_where_channels_differ() -> None:

@@ -7,10 +7,11 @@ larger share, what does not grow is (CONTRAST P(small) - P(large)) / (CONTRAST -
 almost without colour, and what colour it has lies along one axis. So neither of the colour axes counts for much more than the
 other, and grey for no more than the finest detail (`white_limit`) or the noise of the colour axes explains. Where even the
 flattest blocks have far more than what is left, the picture is texture all over, and nothing was found; nor where few blocks
-have as little as the flattest: noise is a floor on which many of them lie.
+have as little as the flattest: noise is a floor on which many of them lie, as unlike each other as chance makes them.
 """
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 
@@ -31,7 +32,7 @@ GREY_OVER_COLOUR, COLOUR_OVER_COLOUR = _CONSTANTS.numbers("grey_over_colour", "c
 FAINTEST_COLOURED, FLATTEST_BLOCKS = _CONSTANTS.numbers("faintest_coloured", "flattest_blocks")
 UNEXPLAINED, STRONG, MANY_BLOCKS = _CONSTANTS.numbers("unexplained", "strong", "many_blocks")
 MOST_UNEVEN, FAINTEST_FREQUENCY, NOT_WHITE = _CONSTANTS.numbers("most_uneven", "faintest_frequency", "not_white")
-LOWEST_RINGS = _CONSTANTS.count("lowest_rings")
+LOWEST_RINGS, FEWEST_STRONG = _CONSTANTS.counts("lowest_rings", "fewest_strong")
 
 _FREQUENCY: Array = np.hypot(*np.meshgrid(np.arange(float(SIDE)), np.arange(float(SIDE)), indexing="ij"))
 _EDGES = np.array([1.0, 1.75, 2.5, 4.0, 5.5, 7.0, 8.5, 10.0, 11.5, 13.0, 14.5])
@@ -50,7 +51,7 @@ def noise_spectrum(
 
     known   [H, W] marks valid pixels
     least   standard deviation that the noise has at any frequency: that of rounding
-    uneven  how many times the colour of the flattest blocks others may have; more behind JPEG, which sets weak
+    uneven  how many times as unlike in colour as chance makes them blocks may be; more behind JPEG, which sets weak
             coefficients to zero in some of them
     limit   what white noise of the mean of the channels has at most, if it is known
     """
@@ -118,16 +119,24 @@ def least_power(times: Array) -> float:
 
 
 def unevenness(times: Array, strong: Flags) -> float:
-    """How many times what all but FLATTEST_BLOCKS of the blocks have in colour all but MANY_BLOCKS of them have, where noise is
-    strong [3, rings]; infinite where it is nowhere.
+    """How unlike blocks are in colour where noise is strong [3, rings]: what all but MANY_BLOCKS of them have over what
+    all but FLATTEST_BLOCKS have, as a multiple of what chance makes of noise; infinite where too few coefficients tell.
     """
     weights = _SIZES * strong
     weights[:, :LOWEST_RINGS] = 0
     weights[0] = 0
-    if not weights.any():
+    count = float(weights.sum())
+    if count < FEWEST_STRONG:
         return math.inf
     least, more = np.quantile(_weighted(times, weights), (FLATTEST_BLOCKS, MANY_BLOCKS))
-    return float(more / max(least, np.finfo(float).tiny))
+    by_chance = _mean_square(MANY_BLOCKS, count) / _mean_square(FLATTEST_BLOCKS, count)
+    return float(more / max(least, np.finfo(float).tiny)) / by_chance
+
+
+def _mean_square(share: float, count: float) -> float:
+    """What the mean square of `count` normal deviates falls below in this share of draws, after Wilson and Hilferty."""
+    spread = 2 / (9 * count)
+    return (1 - spread + NormalDist().inv_cdf(share) * math.sqrt(spread)) ** 3
 
 
 def _weighted(times: Array, weights: Array) -> Array:
