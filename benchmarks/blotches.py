@@ -41,8 +41,8 @@ def uneven(pixels: Pixels) -> float | None:
     """How uneven the blocks are in which coloured noise is found, or would be if they were not; None in others."""
     asked: list[float] = []
 
-    def judged(times: Pixels, strong: Flags) -> float:
-        asked.append(unevenness(times, strong))
+    def judged(times: Pixels, strong: Flags, fewest: int) -> float:
+        asked.append(unevenness(times, strong, fewest))
         return 0.0
 
     unevenness, coloured_noise.unevenness = coloured_noise.unevenness, judged

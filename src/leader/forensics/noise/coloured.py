@@ -42,7 +42,12 @@ _SIZES = np.bincount(_GROUPS.reshape(-1)).astype(np.float64)
 
 
 def noise_spectrum(
-    pixels: Array, known: Flags | None, least: float, uneven: float = MOST_UNEVEN, limit: float | None = None
+    pixels: Array,
+    known: Flags | None,
+    least: float,
+    uneven: float = MOST_UNEVEN,
+    limit: float | None = None,
+    fewest: int = FEWEST_STRONG,
 ) -> NoiseSpectrum | None:
     """The spectrum of the noise of pixels [H, W, 1 or 3] in [0, 1]; None if it is not distinguishable from white noise, or not
     measurable.
@@ -54,6 +59,7 @@ def noise_spectrum(
     uneven  how many times as unlike in colour as chance makes them blocks may be; more behind JPEG, which sets weak
             coefficients to zero in some of them
     limit   what white noise of the mean of the channels has at most, if it is known
+    fewest  coefficients of the colours in which it must be strong; behind JPEG, which leaves few, any
     """
     rings = None if pixels.shape[2] == 1 or min(pixels.shape[:2]) < SIDE else _rings(pixels, known)
     if rings is None:
@@ -69,7 +75,7 @@ def noise_spectrum(
     powers = np.maximum(powers, max(least**2, FAINTEST_FREQUENCY**2 * float((powers @ sizes).mean())))
     mean = float((powers @ sizes).mean())
     distance = float((np.abs(np.log2(powers / mean)) @ sizes).mean())
-    if mean < FAINTEST_COLOURED**2 or distance < NOT_WHITE or _is_content(blocks[:, usable], powers, mean, uneven):
+    if mean < FAINTEST_COLOURED**2 or distance < NOT_WHITE or _is_content(blocks[:, usable], powers, mean, uneven, fewest):
         return None
     table = powers[:, _GROUPS]
     return NoiseSpectrum(np.pad(table, ((0, 0), (0, 1), (0, 1)), mode="edge"))
@@ -101,10 +107,10 @@ def _lasting(rings: Array, usable: Flags) -> Array:
     return np.array(found)
 
 
-def _is_content(blocks: Array, noise: Array, mean: float, uneven: float) -> bool:
+def _is_content(blocks: Array, noise: Array, mean: float, uneven: float, fewest: int) -> bool:
     """Whether blocks [3, N, rings] are too strong, or in colour too unlike each other, for this noise [3, rings]."""
     times = blocks / noise[:, None]
-    return least_power(times) > UNEXPLAINED or unevenness(times, noise > STRONG * mean) > uneven
+    return least_power(times) > UNEXPLAINED or unevenness(times, noise > STRONG * mean, fewest) > uneven
 
 
 def least_power(times: Array) -> float:
@@ -118,15 +124,15 @@ def least_power(times: Array) -> float:
     return float(np.quantile(_weighted(times, weights), FLATTEST_BLOCKS))
 
 
-def unevenness(times: Array, strong: Flags) -> float:
+def unevenness(times: Array, strong: Flags, fewest: int) -> float:
     """How unlike blocks are in colour where noise is strong [3, rings]: what all but MANY_BLOCKS of them have over what
-    all but FLATTEST_BLOCKS have, as a multiple of what chance makes of noise; infinite where too few coefficients tell.
+    all but FLATTEST_BLOCKS have, as a multiple of what chance makes of noise; infinite for fewer than `fewest` coefficients.
     """
     weights = _SIZES * strong
     weights[:, :LOWEST_RINGS] = 0
     weights[0] = 0
     count = float(weights.sum())
-    if count < FEWEST_STRONG:
+    if count < fewest:
         return math.inf
     least, more = np.quantile(_weighted(times, weights), (FLATTEST_BLOCKS, MANY_BLOCKS))
     by_chance = _mean_square(MANY_BLOCKS, count) / _mean_square(FLATTEST_BLOCKS, count)
