@@ -5,7 +5,7 @@
 Two parts of each size at random places of photographs that were halved first, since the photographs are JPEGs. Blotches are
 noise of the given standard deviation averaged over 3 x 3 pixels, wide ones behind a Gaussian of 1.5 pixels. Beside how many are
 found stands how uneven the blocks of the found ones are, and of those that would be found if that did not matter
-(`leader.forensics.noise.coloured.UNEVEN`).
+(`leader.forensics.noise.coloured.MOST_UNEVEN`).
 """
 
 from collections import defaultdict
@@ -41,8 +41,8 @@ def uneven(pixels: Pixels) -> float | None:
     """How uneven the blocks are in which coloured noise is found, or would be if they were not; None in others."""
     asked: list[float] = []
 
-    def judged(times: Pixels, strong: Flags) -> float:
-        asked.append(unevenness(times, strong))
+    def judged(times: Pixels, strong: Flags, fewest: int) -> float:
+        asked.append(unevenness(times, strong, fewest))
         return 0.0
 
     unevenness, coloured_noise.unevenness = coloured_noise.unevenness, judged

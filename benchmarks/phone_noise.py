@@ -3,9 +3,9 @@
     python benchmarks/phone_noise.py PHOTOGRAPHS [--count 8] [--side 192] [--restore] [--out rows.jsonl]
 
 Central crops; peaks 40, 80 and 160 (photons of white) behind JPEG 75, 90 and 95, 4:2:0. A row a file: the estimated over the
-true root mean square of the noise; with --restore PSNR of the file, of `leader.restore` without a level and of non-local means
-(scikit-image) with the true level, and the verdict. Clean crops behind the same compression come last: what is called noise
-there is not.
+true root mean square of the noise, and whether it is said to grow with brightness; with --restore PSNR of the file, of
+`leader.restore` without a level and of non-local means (scikit-image) with the true level, and the verdict. Clean crops behind
+the same compression come last: what is called noise there is not.
 """
 
 import math
@@ -45,7 +45,7 @@ def measure_file(truth: Floats, peak: int | None, quality: int, seed: int, resto
     if peak is None:
         return row
     sigma = math.sqrt(float(truth.mean()) / peak)
-    row["ratio"] = round(level / sigma, 3)
+    row |= {"ratio": round(level / sigma, 3), "grows": not isinstance(found, NotExamined) and found.shot is not None}
     if restored:
         seen = np.asarray(file, np.float64) / 255
         done = leader.restore(from_pil(file), "denoise")
@@ -84,6 +84,7 @@ def summarise(rows: list[dict[str, Any]]) -> str:
     ratios = [row["ratio"] for row in rows]
     near = sum(0.8 <= ratio <= 1.2 for ratio in ratios)
     text = f"estimate {np.mean(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}), {near} of {len(rows)} within 20 %"
+    text += f", said to grow in {sum(row['grows'] for row in rows)}"
     if "leader" in rows[0]:
         file, ours, patches = (np.mean([row[name] for row in rows]) for name in ("file", "leader", "patches"))
         behind = sum(row["leader"] < row["patches"] for row in rows)

@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from leader.forensics.noise.coloured import noise_spectrum
+from leader.forensics.noise.coloured import noise_spectrum, unevenness
 from leader.forensics.noise.estimate import PATCHY
 from leader.forensics.noise.shot import ShotNoise, share_of_weakest_colour, shot_noise
 from leader.forensics.noise.texture_limit import CHANCE, noise_everywhere
+from leader.pictures.jpeg_history import read_history
 from leader.transforms import OPPONENT
+from tests.forensics.jpegs import jpeg, unit
 from tests.forensics.noise.reading import measure_noise
 from tests.forensics.noise.test_shapes_of_noise import LEAST, SIDE, draw, grey_texture, low_pass, ramp
 
@@ -82,6 +85,43 @@ def test_coarse_content_beneath_white_noise_is_no_blotches() -> None:
     assert noise_spectrum(ramp() + 0.03 * draw(1) + coarse, None, LEAST) is None
     assert noise_spectrum(ramp() + 0.03 * draw(1) + coarse, None, LEAST, np.inf) is not None
     assert noise_spectrum(ramp() + 0.03 * draw(1) + 0.06 * low_pass(draw(4), 1.0), None, LEAST) is not None
+
+
+@pytest.mark.parametrize("seed", [14, 15])
+def test_wide_blotches_are_found_though_few_frequencies_make_them_uneven(seed: int) -> None:
+    """Blocks of 22 strong coefficients differ by 1.6 and 1.8 times, by chance alone; so few may be content."""
+    noisy = ramp() + 0.06 * low_pass(draw(seed), 3.0)
+    assert noise_spectrum(noisy, None, LEAST, fewest=22) is not None
+    assert noise_spectrum(noisy, None, LEAST) is None
+
+
+@pytest.mark.parametrize("rings", [3, 5, 8])
+def test_unevenness_of_noise_is_that_of_chance_whichever_frequencies_are_strong(rings: int) -> None:
+    """Rings of 4, 7, 15, 13, 22 and 21 coefficients count, in two axes: the first of them alone is 8.
+
+    The approximation is 2 % off at 11.
+    """
+    sizes, strong = np.array([1, 3, 4, 7, 15, 13, 22, 21, 31, 25, 39, 75]), np.zeros((3, 12), bool)
+    times = np.random.default_rng(0).chisquare(sizes, (3, 20_000, 12)) / sizes
+    strong[:, :3] = True
+    assert unevenness(times, strong, 9) == np.inf
+    strong[:, : rings + 1] = True
+    assert unevenness(times, strong, 9) == pytest.approx(1, abs=0.03)
+    strong[2] = False
+    assert unevenness(times, strong, 9) == pytest.approx(1, abs=0.03)
+
+
+@pytest.mark.parametrize("quality", [75, 90])
+def test_points_of_light_and_dots_behind_jpeg_are_no_noise_and_noise_of_a_lid_is(quality: int) -> None:
+    """Noise that is clipped at black leaves a mean of 0.4 of its level: stars are far darker for what they differ."""
+    rng = np.random.default_rng(0)
+    lit = (rng.random((176, 208, 1)) < 0.03) * rng.uniform(40, 255, (176, 208, 3))
+    lid = 25 * rng.standard_normal((176, 208, 3))
+    for picture, level in ((lit, 0.0), (255 - lit, 0.0), (lid, 25 / 255), (255 + lid, 25 / 255)):
+        file = jpeg(Image.fromarray(picture.round().clip(0, 255).astype(np.uint8)), quality)
+        found = measure_noise(unit(file), None, 8, read_history(file))
+        assert found.white == pytest.approx(level, rel=0.15) and found.spectrum is None, level
+        assert level or found.shot is None
 
 
 def test_noise_of_light_is_whole_along_every_axis_where_channels_differ() -> None:

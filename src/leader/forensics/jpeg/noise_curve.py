@@ -8,6 +8,7 @@ plane is that of R, G and B weighed by the squares of their shares; each has the
 clipping at black and white took off (`clipping`).
 """
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -24,7 +25,7 @@ from leader.pictures.jpeg_history import JpegHistory
 _CONSTANTS = read_constants("jpeg.noise_curve")
 MOST_BINS = _CONSTANTS.count("most_bins")
 TEMPER, CLEAR_GROWTH = _CONSTANTS.numbers("temper", "clear_growth")
-LEAST_GAIN, LEAST_SURVIVING = _CONSTANTS.numbers("least_gain", "least_surviving")
+LEAST_GAIN, LEAST_SURVIVING, TOO_DARK = _CONSTANTS.numbers("least_gain", "least_surviving", "too_dark")
 SHARES = np.linspace(0, 1, 11)[:, None]
 """Of the variance at the mean brightness that grow with it."""
 LEVELS = np.geomspace(0.0005, 0.6, 150)
@@ -33,6 +34,8 @@ QUANTILES = (np.arange(8) + 0.5) / 8
 """Of the pixels of a bin, which stand for all of them."""
 FAINTEST = 1e-6
 """Of the variance at the mean brightness that black has at least."""
+CLIPPED_MEAN = 1 / math.sqrt(2 * math.pi)
+"""Of its standard deviation: the mean of noise that was clipped at black, which no picture with this noise falls below."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +60,18 @@ def read_noise_before(pixels: Array, history: JpegHistory, known: Flags | None, 
     bright, coloured = _sort_blocks(luma), [one for plane in chroma for one in _sort_blocks(plane)]
     if not bright:
         return None
+    of_luma = LUMA_GAIN * _fit_line(bright, middle)[0]
+    if min(middle, 1 - middle) < TOO_DARK * CLIPPED_MEAN * of_luma:  # points of light, or dots on white
+        return NoiseBefore(0.0, 0.0, None)
     level, share, growth = _fit_line(bright + coloured, middle)
     floor, gain = level**2 * (1 - share), level**2 * share / middle
-    of_luma = LUMA_GAIN * _fit_line(bright, middle)[0] if chroma else 0.0
     found = ShotNoise(gain, floor, least) if gain >= LEAST_GAIN else None
     if found is not None:
         dark, high = found.std(np.array([0.2, 0.8]))
         survives = (luma.steps / 2 < luma.unit * high).mean()  # coarser steps leave little but content
         if survives < LEAST_SURVIVING or growth < CLEAR_GROWTH or (high / dark) ** 2 <= GROWING:
             found = None
-    return NoiseBefore(level, of_luma, found)
+    return NoiseBefore(level, of_luma if chroma else 0.0, found)
 
 
 @dataclass(frozen=True)

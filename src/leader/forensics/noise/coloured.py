@@ -7,10 +7,11 @@ larger share, what does not grow is (CONTRAST P(small) - P(large)) / (CONTRAST -
 almost without colour, and what colour it has lies along one axis. So neither of the colour axes counts for much more than the
 other, and grey for no more than the finest detail (`white_limit`) or the noise of the colour axes explains. Where even the
 flattest blocks have far more than what is left, the picture is texture all over, and nothing was found; nor where few blocks
-have as little as the flattest: noise is a floor on which many of them lie.
+have as little as the flattest: noise is a floor on which many of them lie, as unlike each other as chance makes them.
 """
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 
@@ -31,7 +32,7 @@ GREY_OVER_COLOUR, COLOUR_OVER_COLOUR = _CONSTANTS.numbers("grey_over_colour", "c
 FAINTEST_COLOURED, FLATTEST_BLOCKS = _CONSTANTS.numbers("faintest_coloured", "flattest_blocks")
 UNEXPLAINED, STRONG, MANY_BLOCKS = _CONSTANTS.numbers("unexplained", "strong", "many_blocks")
 MOST_UNEVEN, FAINTEST_FREQUENCY, NOT_WHITE = _CONSTANTS.numbers("most_uneven", "faintest_frequency", "not_white")
-LOWEST_RINGS = _CONSTANTS.count("lowest_rings")
+LOWEST_RINGS, FEWEST_STRONG = _CONSTANTS.counts("lowest_rings", "fewest_strong")
 
 _FREQUENCY: Array = np.hypot(*np.meshgrid(np.arange(float(SIDE)), np.arange(float(SIDE)), indexing="ij"))
 _EDGES = np.array([1.0, 1.75, 2.5, 4.0, 5.5, 7.0, 8.5, 10.0, 11.5, 13.0, 14.5])
@@ -41,7 +42,12 @@ _SIZES = np.bincount(_GROUPS.reshape(-1)).astype(np.float64)
 
 
 def noise_spectrum(
-    pixels: Array, known: Flags | None, least: float, uneven: float = MOST_UNEVEN, limit: float | None = None
+    pixels: Array,
+    known: Flags | None,
+    least: float,
+    uneven: float = MOST_UNEVEN,
+    limit: float | None = None,
+    fewest: int = FEWEST_STRONG,
 ) -> NoiseSpectrum | None:
     """The spectrum of the noise of pixels [H, W, 1 or 3] in [0, 1]; None if it is not distinguishable from white noise, or not
     measurable.
@@ -50,9 +56,10 @@ def noise_spectrum(
 
     known   [H, W] marks valid pixels
     least   standard deviation that the noise has at any frequency: that of rounding
-    uneven  how many times the colour of the flattest blocks others may have; more behind JPEG, which sets weak
+    uneven  how many times as unlike in colour as chance makes them blocks may be; more behind JPEG, which sets weak
             coefficients to zero in some of them
     limit   what white noise of the mean of the channels has at most, if it is known
+    fewest  coefficients of the colours in which it must be strong; behind JPEG, which leaves few, any
     """
     rings = None if pixels.shape[2] == 1 or min(pixels.shape[:2]) < SIDE else _rings(pixels, known)
     if rings is None:
@@ -68,7 +75,7 @@ def noise_spectrum(
     powers = np.maximum(powers, max(least**2, FAINTEST_FREQUENCY**2 * float((powers @ sizes).mean())))
     mean = float((powers @ sizes).mean())
     distance = float((np.abs(np.log2(powers / mean)) @ sizes).mean())
-    if mean < FAINTEST_COLOURED**2 or distance < NOT_WHITE or _is_content(blocks[:, usable], powers, mean, uneven):
+    if mean < FAINTEST_COLOURED**2 or distance < NOT_WHITE or _is_content(blocks[:, usable], powers, mean, uneven, fewest):
         return None
     table = powers[:, _GROUPS]
     return NoiseSpectrum(np.pad(table, ((0, 0), (0, 1), (0, 1)), mode="edge"))
@@ -100,10 +107,10 @@ def _lasting(rings: Array, usable: Flags) -> Array:
     return np.array(found)
 
 
-def _is_content(blocks: Array, noise: Array, mean: float, uneven: float) -> bool:
+def _is_content(blocks: Array, noise: Array, mean: float, uneven: float, fewest: int) -> bool:
     """Whether blocks [3, N, rings] are too strong, or in colour too unlike each other, for this noise [3, rings]."""
     times = blocks / noise[:, None]
-    return least_power(times) > UNEXPLAINED or unevenness(times, noise > STRONG * mean) > uneven
+    return least_power(times) > UNEXPLAINED or unevenness(times, noise > STRONG * mean, fewest) > uneven
 
 
 def least_power(times: Array) -> float:
@@ -117,17 +124,25 @@ def least_power(times: Array) -> float:
     return float(np.quantile(_weighted(times, weights), FLATTEST_BLOCKS))
 
 
-def unevenness(times: Array, strong: Flags) -> float:
-    """How many times what all but FLATTEST_BLOCKS of the blocks have in colour all but MANY_BLOCKS of them have, where noise is
-    strong [3, rings]; infinite where it is nowhere.
+def unevenness(times: Array, strong: Flags, fewest: int) -> float:
+    """How unlike blocks are in colour where noise is strong [3, rings]: what all but MANY_BLOCKS of them have over what
+    all but FLATTEST_BLOCKS have, as a multiple of what chance makes of noise; infinite for fewer than `fewest` coefficients.
     """
     weights = _SIZES * strong
     weights[:, :LOWEST_RINGS] = 0
     weights[0] = 0
-    if not weights.any():
+    count = float(weights.sum())
+    if count < fewest:
         return math.inf
     least, more = np.quantile(_weighted(times, weights), (FLATTEST_BLOCKS, MANY_BLOCKS))
-    return float(more / max(least, np.finfo(float).tiny))
+    by_chance = _mean_square(MANY_BLOCKS, count) / _mean_square(FLATTEST_BLOCKS, count)
+    return float(more / max(least, np.finfo(float).tiny)) / by_chance
+
+
+def _mean_square(share: float, count: float) -> float:
+    """What the mean square of `count` normal deviates falls below in this share of draws, after Wilson and Hilferty."""
+    spread = 2 / (9 * count)
+    return (1 - spread + NormalDist().inv_cdf(share) * math.sqrt(spread)) ** 3
 
 
 def _weighted(times: Array, weights: Array) -> Array:

@@ -126,7 +126,7 @@ def amplify_noise(found: NoiseEstimate, pixels: Array, known: Flags | None) -> N
 
 def _blotches(pixels: Array, white: float, compression: float) -> NoiseSpectrum | None:
     """The spectrum of noise behind JPEG that is much stronger than the white noise read from its finest detail."""
-    spectrum = noise_spectrum(pixels, None, BENEATH_COMPRESSION * compression, MOST_UNEVEN)
+    spectrum = noise_spectrum(pixels, None, BENEATH_COMPRESSION * compression, MOST_UNEVEN, fewest=1)
     if spectrum is None or spectrum.level < max(BEYOND_WHITE * white, BEYOND_COMPRESSION * compression):
         return None
     return spectrum
