@@ -3,7 +3,7 @@
     python benchmarks/peers.py setup                           # out/peers: an environment with the rivals, about 2 GB
     out/peers/bin/python benchmarks/peers.py run --images photos/test --count 8     # resumes; records/peers.jsonl
     python benchmarks/peers.py table                           # medians with quartiles, by task
-    out/peers/bin/python benchmarks/peers.py sheet --images photos/test --out peers.jpg
+    out/peers/bin/python benchmarks/peers.py sheet --images photos/test --out peers.webp
 
 Central crops of 256 px of photographs at half size. Programs take turns at every picture, so that load on the machine falls on
 all of them; seconds are processor seconds on one thread, without loading; memory is the process's largest, libraries and all.
@@ -154,7 +154,7 @@ def _name_versions() -> str:
 
 
 @app.command()
-def sheet(images: Images = "photos/test", number: int = 0, out: Path = Path("peers.jpg"), size: int = 160) -> None:
+def sheet(images: Images = "photos/test", number: int = 0, out: Path = Path("peers.webp"), size: int = 160) -> None:
     """Draw what every program made of one photograph: a row a task."""
     photograph = _load(list_images(images)[number])
     cases = {task: make_case(task, photograph, number) for task in TASKS}
@@ -165,7 +165,7 @@ def sheet(images: Images = "photos/test", number: int = 0, out: Path = Path("pee
                 found = _ask(worker, row, cases[task][0])
                 if found is not None:
                     lines[task].append((row.name, (found[0].clip(0, 1) * 255).round().astype(np.uint8)))
-    _draw(list(lines.values()), size).save(out, quality=88)
+    _draw(list(lines.values()), size).save(out, quality=62)
 
 
 def _draw(lines: list[list[tuple[str, Bytes]]], size: int) -> Image.Image:
