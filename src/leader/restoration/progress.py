@@ -38,7 +38,7 @@ prior within 2 %.
 """
 CLOCK = 5
 """The time of the standard clock at which it is measured: so little noise that the network works at full size and precision."""
-LEAST, MOST, PART = 0.03, 2.0, 0.01
+LEAST, MOST, PART = 0.06, 2.0, 0.04
 """The pace is measured for this part of the time that the run will take, and for so many seconds at least and at most: other
 programs make a single call fast or slow.
 """
