@@ -11,7 +11,6 @@ have as little as the flattest: noise is a floor on which many of them lie, as u
 """
 
 import math
-from statistics import NormalDist
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import Array, Flags
 from leader.forensics.jpeg.quantised_noise import choose_flattest
 from leader.forensics.noise.spectrum import NoiseSpectrum
-from leader.forensics.noise.texture_limit import white_limit
+from leader.forensics.noise.texture_limit import find_quantile, white_limit
 from leader.forensics.noise.windows import find_unsaturated, share_clipped, transform_windows, view_windows
 from leader.transforms import OPPONENT
 
@@ -135,14 +134,8 @@ def unevenness(times: Array, strong: Flags, fewest: int) -> float:
     if count < fewest:
         return math.inf
     least, more = np.quantile(_weighted(times, weights), (FLATTEST_BLOCKS, MANY_BLOCKS))
-    by_chance = _mean_square(MANY_BLOCKS, count) / _mean_square(FLATTEST_BLOCKS, count)
+    by_chance = find_quantile(MANY_BLOCKS, count) / find_quantile(FLATTEST_BLOCKS, count)
     return float(more / max(least, np.finfo(float).tiny)) / by_chance
-
-
-def _mean_square(share: float, count: float) -> float:
-    """What the mean square of `count` normal deviates falls below in this share of draws, after Wilson and Hilferty."""
-    spread = 2 / (9 * count)
-    return (1 - spread + NormalDist().inv_cdf(share) * math.sqrt(spread)) ** 3
 
 
 def _weighted(times: Array, weights: Array) -> Array:

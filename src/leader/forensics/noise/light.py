@@ -18,7 +18,7 @@ from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import Array, Flags
 from leader.forensics.noise.clipping import share_left, unclip_mean
 from leader.forensics.noise.shot import Blocks, ShotNoise, fit_line, share_of_weakest_colour
-from leader.forensics.noise.texture_limit import FEW_BLOCKS, FEW_DEVIATE, FINEST
+from leader.forensics.noise.texture_limit import FEW_BLOCKS, FINEST, find_quantile
 
 _CONSTANTS = read_constants("noise.light")
 GAMMA, CLEAR_FLOOR, FALLING, PATCHY = _CONSTANTS.numbers("gamma", "clear_floor", "falling", "patchy")
@@ -88,6 +88,4 @@ def _is_patchy(noise: ShotNoise, coefficients: Array, mean: Array) -> bool:
     share = (coefficients[..., FINEST] ** 2).mean(-1).mean(1) / (share_left(mean, std) * std**2).mean(1)
     brightness = mean.mean(1)
     few = float(np.quantile(share[brightness <= np.median(brightness)], FEW_BLOCKS))
-    spread = 2 / (9 * int(FINEST.sum()) * mean.shape[1])
-    usual: float = (1 - spread + FEW_DEVIATE * math.sqrt(spread)) ** 3
-    return few < PATCHY**2 * usual
+    return few < PATCHY**2 * find_quantile(FEW_BLOCKS, int(FINEST.sum()) * mean.shape[1])

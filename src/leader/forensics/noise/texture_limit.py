@@ -29,8 +29,6 @@ FADING = _CONSTANTS.number("fading")
 ENOUGH_BLOCKS = _CONSTANTS.count("enough_blocks")
 LEAST_SHARE, CHANCE, FEW_BLOCKS = _CONSTANTS.numbers("least_share", "chance", "few_blocks")
 
-FEW_DEVIATE = NormalDist().inv_cdf(FEW_BLOCKS)
-"""The place of that share in a normal distribution, in standard deviations."""
 EMPTY = 0.5 / 255 / math.sqrt(12)
 """Half of the rounding of 8 bits: a block with less detail than that shows no photograph."""
 
@@ -69,8 +67,7 @@ def noise_everywhere(pixels: Array, known: Flags | None = None) -> float:
     power = power[:, power.sum(0) > EMPTY**2]
     if power.shape[1] < FEWEST_FLAT_BLOCKS:
         return math.inf
-    spread = 2 / (9 * int(FINEST.sum()))
-    usual = (1 - spread + FEW_DEVIATE * math.sqrt(spread)) ** 3
+    usual = find_quantile(FEW_BLOCKS, int(FINEST.sum()))
     return math.sqrt(float(np.quantile(power, FEW_BLOCKS, axis=1).min()) / usual)
 
 
@@ -89,3 +86,9 @@ def _beside_content(plane: Array, usable: Flags) -> float:
     rows, columns = blocks.known.shape
     flat = choose_flat_blocks(blocks, usable[::2, ::2][:rows, :columns])
     return noise_before(blocks.coefficients[flat], np.ones((BLOCK, BLOCK))) / 255 if flat.any() else math.inf
+
+
+def find_quantile(share: float, count: float) -> float:
+    """What the mean square of `count` normal deviates falls below in this share of draws, after Wilson and Hilferty."""
+    spread = 2 / (9 * count)
+    return (1 - spread + NormalDist().inv_cdf(share) * math.sqrt(spread)) ** 3
