@@ -71,16 +71,18 @@ def test_changed_objects_are_restored_again(tmp_path: Path, memory: Any) -> None
     assert after["b.png"] != before["b.png"] and {**after, "b.png": b""} == {**before, "b.png": b""}
 
 
-@pytest.mark.parametrize("stamp", ["ETag", "created"])
+@pytest.mark.parametrize("stamp", ["ETag", "created", None])
 def test_what_a_store_says_of_an_object_is_believed(
-    tmp_path: Path, memory: Any, monkeypatch: pytest.MonkeyPatch, stamp: str
+    tmp_path: Path, memory: Any, monkeypatch: pytest.MonkeyPatch, stamp: str | None
 ) -> None:
-    """A hash, or a date with the size: another object may have the same date. Listed anew for every run."""
+    """A hash, or a date with the size: another object may have the same date. Without either, its content counts. Listed anew
+    for every run.
+    """
     listed, asked = type(memory).find, list[str]()
 
     def find(self: Any, path: str, **options: Any) -> Any:
         assert asked and not asked.clear(), "a listing may be an old one"  # type: ignore[func-returns-value]
-        found = {name: {**about, "created": "today"} for name, about in listed(self, path, **options).items()}
+        found = {name: {**about, "created": stamp and "today"} for name, about in listed(self, path, **options).items()}
         hashes = {name: {"ETag": sha256(memory.cat_file(name)).hexdigest()} for name in found}
         return {name: {**about, **(hashes[name] if stamp == "ETag" else {})} for name, about in found.items()}
 
@@ -89,7 +91,7 @@ def test_what_a_store_says_of_an_object_is_believed(
         patch.setattr(type(memory), "invalidate_cache", lambda self: asked.append("anew"))
         go("memory://in", "memory://out")
         content = memory.cat_file("/in/b.png")
-        memory.pipe_file("/in/b.png", content[:-1] + b"!" if stamp == "ETag" else content + b"!")
+        memory.pipe_file("/in/b.png", content + b"!" if stamp == "created" else content[:-1] + b"!")
         again = go("memory://in", "memory://out")
         assert (again.restored, again.found) == (1, 2)
 

@@ -3,6 +3,8 @@
 import base64
 import io
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -142,6 +144,31 @@ def test_a_row_says_what_its_line_says() -> None:
     ] == f"error{error['error']}"
     keys = [int(str(row[2]["data-key"])) for row in rows]
     assert keys[3] == keys[4] < keys[2] < keys[1] < keys[0], "the worst first"
+
+
+VISIT = """
+const row = (...keys) => ({ children: keys.map((key) => ({ dataset: { key } })) });
+const table = { rows: [row("b10", "9"), row("a", "10"), row("b9", "1")], append: (...rows) => (table.rows = rows) };
+const heads = ["s", "n"].map((kind) => {
+  const firstChild = { addEventListener: (_, act) => (firstChild.click = act) };
+  const head = { dataset: { kind }, firstChild, getAttribute: () => head.sort, removeAttribute: () => delete head.sort };
+  return Object.assign(head, { setAttribute: (_, way) => (head.sort = way) });
+});
+globalThis.document = { querySelector: () => table, querySelectorAll: () => heads };
+%s
+for (const number of [0, 0, 1, 0]) {
+  heads[number].firstChild.click();
+  console.log(heads.map((head) => head.sort ?? "-").join(), body.rows.map((one) => one.children[0].dataset.key).join());
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
+def test_a_heading_sorts_upwards_then_downwards_by_text_or_by_number() -> None:
+    script = "".join(page_text([], None)).partition("<script>")[2].partition("</script>")[0]
+    said = subprocess.run(["node", "-e", VISIT % script], capture_output=True, text=True, check=True, timeout=60).stdout
+    ways = ("ascending,- a,b9,b10", "descending,- b10,b9,a", "-,ascending b9,b10,a", "ascending,- a,b9,b10")
+    assert said.splitlines() == list(ways)
 
 
 def test_thumbnails_are_sharp_where_enlarged_smooth_where_reduced_and_whole(tmp_path: Path) -> None:

@@ -154,6 +154,7 @@ def test_what_this_program_did_not_write_is_not_replaced_unasked(tree: Path, tmp
     (out / "a.png").write_text("mine")
     second = go(tree, out, maps=".npy")
     assert sorted(name for name, _ in second.failed) == list(NAMES) and not (tmp_path / "nothing.png").exists()
+    assert all("force" in text for _, text in second.failed), "nor is work done for a link"
     assert (out / "a.png").read_text() == (out / "b.png.map.npy").read_text() == "mine"
     assert go(tree, out, force=True).restored == 3 and (out / "a.png").read_bytes()[:4] == b"\x89PNG"
 

@@ -155,7 +155,7 @@ def parse_line(text: bytes) -> Line | None:
         line = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return line if isinstance(line, dict) and line.get("leader", FORMAT) == FORMAT else None
+    return line if isinstance(line, dict) and line.get("leader") == FORMAT else None
 
 
 def _entry(line: Line, place: tuple[int, int]) -> PictureEntry | None:
