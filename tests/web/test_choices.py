@@ -84,8 +84,8 @@ def test_every_kind_of_damage_has_a_task() -> None:
 
 
 def test_the_diagnosis_holds_where_the_visitor_agrees_and_only_there() -> None:
-    assert ask(Repair("blurred"), advised=ADVISED) == RestoreRequest("deblur", 0.02, "motion:3", 0.3)
     assert ask(Repair("blurred"), advised=ADVISED, sigma=0.5).sigma == 0.5
+    assert ask(Repair("blurred"), advised=ADVISED) == RestoreRequest("deblur", 0.02, "motion:3", 0.3), "and stays what it was"
     corrected = ask(Repair("blurred", blur=1.5), advised=ADVISED)
     assert (corrected.task, corrected.kernel, corrected.kernel_doubt) == ("deblur-gaussian", "gaussian:1.5", None)
     assert ask(Repair("small", 3.0), advised=ADVISED) == RestoreRequest("sr", factor=3.0)
@@ -125,7 +125,8 @@ def test_what_is_painted_is_what_is_missing_at_any_size() -> None:
     thin = np.zeros((60, 120), dtype=bool)
     thin[:, 47] = True
     assert mask_of(paint(thin, 40), (40, 20))[:, 15].max() == 0, "a scratch is not lost in a smaller drawing"
-    assert np.array_equal(ask(Repair("missing"), painted=paint(missing)).mask, known)
+    for advised in (None, {"missing": ("inpaint", {"mask": "auto"})}):
+        assert np.array_equal(ask(Repair("missing"), painted=paint(missing), advised=advised).mask, known), "paint comes first"
     assert ask(Repair("noisy"), painted=paint(missing)).mask is None
 
 

@@ -28,6 +28,6 @@ def test_what_the_scripts_ask_of_the_server_and_show(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     with zipfile.ZipFile(tmp_path / "static/all.zip") as archive:
         assert archive.testzip() is None
-        found = {name: archive.read(name).decode() for name in archive.namelist()}
+        found = {name: archive.read(name).decode().rstrip() for name in archive.namelist()}
     assert list(found.values()) == [f"api/export/{token}/jpg?quality=55" for token in ("k1", "r1", "s1", "x3")]
     assert list(found) == ["kept-restored.jpg", "my holiday-restored.jpg", "my holiday-restored-2.jpg", "ü_c.v2-restored.jpg"]

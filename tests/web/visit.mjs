@@ -9,7 +9,7 @@ const [folder, site] = [process.argv[2], { ...JSON.parse(process.argv[3]), quali
 const asked = []; // [method, address, body] of every request
 const held = new Map(); // address -> blob
 const answers = []; // for api/restore, one after the other: text of the whole stream
-const findings = { sentences: ["It is small."], repairs: [{ kind: "small", factor: 4 }], found: ["small"], fillable: false };
+const findings = { sentences: ["It is small."], repairs: [{ kind: "small", factor: 4 }], found: ["small", "blurred"], fillable: true };
 let uploads = 0;
 let offline = false;
 let gate = null; // what estimates and the rest of a stream wait for, after its first line
@@ -36,7 +36,7 @@ globalThis.fetch = async (address, { method = "GET", body } = {}) => {
     const pull = async (to) => (parts.length === 1 && (await gate), parts.length ? to.enqueue(parts.shift()) : to.close());
     return { ok: true, body: new ReadableStream({ pull }) };
   }
-  if (address.startsWith("api/export/")) return { ok: true, blob: async () => new Blob([address]) };
+  if (address.startsWith("api/export/")) return { ok: true, blob: async () => new Blob([address.padEnd(70_000)]) };
   if (address.endsWith("/damage")) return { ok: true, blob: async () => new Blob(["mask"]) };
   return json({}, !address.includes("/old"));
 };
@@ -69,7 +69,7 @@ function outcome(token, more = {}) {
 }
 const stream = (...lines) => lines.map((line) => JSON.stringify(line) + "\n").join("");
 const running = { state: "running", words: "Restoring", step: 0, share: 0.5, left: 61, drafted: true, outcomes: [], error: "" };
-const done = (...outcomes) => ({ ...running, state: "done", share: 1, outcomes });
+const done = (...outcomes) => ({ ...running, state: "done", step: outcomes.length - 1, share: 1, outcomes });
 
 const module = await import(`${folder}/main.js`);
 assert.ok(module);
@@ -122,7 +122,7 @@ state.pictures.pop();
 all("#queue button").at(-2).click();
 const picture = state.pictures[1];
 assert.equal(state.current, picture.id);
-assert.deepEqual(all("#repairs .badge").length, 1, "what was seen is marked");
+assert.deepEqual(all("#repairs .badge").length, 2, "what was seen is marked");
 
 // --- every choice is in the wish, and what each quality takes is told
 check("noisy", true);
@@ -135,10 +135,11 @@ setField("At most this width, in pixels", "45");
 setField("At most this height, in pixels", "25");
 assert.equal($("#target-size").textContent, "30 × 20 becomes 38 × 25 pixels.");
 check("blurred", true);
+assert.equal($("#blur").getAttribute("placeholder"), "as found");
 $("#blur").value = "1.5";
 $("#blur").fire("change");
 check("missing", true);
-assert.ok($("#repairs").textContent.includes("Paint over what is missing."));
+assert.ok($("#repairs").textContent.includes("What was found is filled in."));
 for (const [label, value] of [["Seed", "7"], ["Look", "faithful"], ["Method", "ddrm"], ["Noise level, 0 to 1", "0.1"]]) setField(label, value);
 const best = all("#quality input").at(-1);
 best.fire("change");
@@ -226,6 +227,10 @@ assert.equal(all("#brushes button").find((one) => one.textContent === "Redo").di
 for (const [key, shiftKey] of [["ArrowUp", false], ["ArrowLeft", true], [" ", false]]) pane.fire("keydown", { key, shiftKey });
 assert.deepEqual(strokes().at(-3).slice(3), [11.16, 9.04], "in small steps and large ones");
 tool("Undo");
+for (const key of [..."LLLRR"]) pane.fire("keydown", { key: key === "L" ? "ArrowLeft" : "ArrowRight", shiftKey: true });
+pane.fire("keydown", { key: " " });
+assert.deepEqual(strokes().at(-3).slice(3), [9.6, 9.04], "not beyond the edge");
+tool("Undo");
 tool("Undo");
 all("#queue button")[0].click();
 check("missing", true);
@@ -263,9 +268,13 @@ Object.defineProperty(doing, "textContent", { configurable: true, set: (text) =>
 const shown = [];
 const after = $(".after");
 Object.defineProperty(after, "src", { set: (url) => (shown.push(url), after.setAttribute("src", url)), get: () => after.attributes.src });
+await wait(310);
+asked.length = 0;
 $("#start").click();
 assert.deepEqual([$("#busy").hidden, $("#cancel").hidden, $("#start").hidden], [false, false, true]);
 await wait(20);
+await wait(310);
+assert.ok(last("api/estimate"), "a run tells more of how long others take");
 const { sigma: _, ...others } = wanted;
 assert.deepEqual(last("api/restore")[2], { ...others, painted: mask, repairs: [repairs[0], repairs[3]] });
 const under = "Step 1 of 2: Restoring (this is a draft; the real one is under way)";
@@ -278,9 +287,10 @@ assert.deepEqual(all("#versions button").map((one) => one.textContent), ["Undo",
 assert.deepEqual(all("#result a").map((one) => one.attributes.href), ["api/files/r2/run.json"], "what there is");
 assert.deepEqual([all(".numbers td").map((one) => one.textContent), $(".numbers li").textContent], [["7"], "A note."]);
 assert.deepEqual([$("#map").hidden, $("#before").hidden, all(".pane-title")[0].hidden], [false, false, true]);
-assert.deepEqual([$("#left").textContent, $("#progress").value, $("#busy").hidden], ["about 61 s left", "0.5", true]);
+assert.deepEqual([$("#left").textContent, $("#progress").value, $("#busy").hidden], ["about 61 s left", "1", true]);
 assert.deepEqual(picture.versions.map(({ token, parent, quality }) => [token, parent, quality]), [["r1", null, "best"], ["r2", "r1", "best"]]);
 assert.deepEqual(all(".verdict li").map((one) => one.textContent), ["It is odd.", "Made up."]);
+assert.deepEqual([$(".verdict").classes.has("doubtful"), $(".verdict").classes.has("warned")], [true, false]);
 assert.deepEqual(all(".steps button").map((one) => one.textContent), ["!Title r1: look at it", "!Title r2: look at it"]);
 const { versions, ...remembered } = JSON.parse(session["leader-session"])[1];
 assert.deepEqual(remembered, { name: "my holiday.jpg", token: "t1", size: [30, 20], view: "api/files/t1/view.png", findings, shown: "r2" });
@@ -292,7 +302,10 @@ for (const [place, words] of [[[20, 15], "may be more than 40 levels off"], [[20
   assert.equal($("#hover").textContent, words, "column 2 of 4 of the levels, row 1 or 0 of 2"); // 39 * row + 2 + 1
 }
 assert.equal($("#hover").style.transform, `translate(${at(20, 4).clientX - 100 + 14}px, ${at(20, 4).clientY - 50 + 16}px)`, "beside the mouse");
-for (const place of [[31, 15], [-1, 15], [15, 21], [15, -1]]) {
+pane.fire("pointermove", at(29.5, 4));
+await wait();
+assert.match($("#hover").style.transform, /^translate\(362px/, "inside the stage");
+for (const place of [[30, 15], [-1, 15], [15, 20], [15, -1]]) {
   pane.fire("pointermove", at(...place));
   await wait();
   assert.equal($("#hover").textContent, "", "beside the picture");
@@ -390,6 +403,7 @@ assert.deepEqual(zooms, ["125 %", "100 %", "500 %", "100 %", "500 %", "625 %", "
 pane.fire("wheel", { deltaY: 9000, clientX: 300, clientY: 150 });
 $("#undo").click();
 assert.deepEqual([picture.shown, place().width, now("#history button")[0].slice(0, 8)], ["r1", "60px", "Title r1"], "a smaller picture in the same place");
+assert.equal(JSON.parse(session["leader-session"])[1].shown, "r1", "a page that is loaded again shows the same");
 assert.deepEqual(all("#versions button").map((one) => one.textContent), ["Undo", "Photograph", "Title r1", "Title r2"], "and what came of it");
 assert.equal(all(".steps button").length, 0, "one step alone is no list");
 all("#history button")[0].click();
@@ -414,6 +428,7 @@ assert.equal($("#start").textContent, "Repair further");
 check("small", true);
 check("missing", true);
 assert.equal($("#target-size").textContent, "60 × 40 becomes 120 × 80 pixels.");
+assert.ok($("#repairs").textContent.includes("Paint over what is missing.") && !$("#repairs .badge"), "of the photograph alone");
 assert.ok($(".before").hidden === false && $(".slider").hidden === false);
 const fine = { level: "fine", title: "Looks right", meaning: "Yes.", reasons: [] };
 const growing = { ...running, step: 0, preview: "data:image/jpeg;base64,BB" };
@@ -442,6 +457,10 @@ gate = goOn();
 await wait(20);
 assert.deepEqual([said, picture.shown], [[], "g1"], "another picture is shown meanwhile");
 all("#queue button")[1].click();
+const chips = () => all("#versions button").map((one) => one.textContent);
+all("#versions button").at(-2).click();
+assert.deepEqual(chips(), ["Undo", "Photograph", "Title r1", "Title r2", "Title g1"], "of what came of it the last one");
+all("#versions button").at(-1).click();
 $(".base button").click();
 $("#paint").click();
 assert.deepEqual([picture.base, picture.shown], [null, null]);
