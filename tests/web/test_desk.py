@@ -125,7 +125,7 @@ def test_an_error_of_ours_is_logged_and_told_without_its_text(
     ("given", "jobs", "threads"),
     [
         *(({"cores": 1}, 1, 1), ({"cores": 2}, 1, 2), ({"cores": 8}, 4, 2), ({"cores": 8, "jobs": 8}, 8, 1)),
-        *(({"cores": 8, "threads": 4}, 2, 4), ({"cores": 2, "jobs": 3, "threads": 5}, 3, 5)),
+        *(({"cores": 8, "threads": 4}, 2, 4), ({"cores": 9, "jobs": 2}, 2, 4), ({"cores": 2, "jobs": 3, "threads": 5}, 3, 5)),
     ],
 )
 def test_concurrency_is_fitted_to_the_cores(given: dict[str, int], jobs: int, threads: int) -> None:

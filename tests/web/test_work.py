@@ -244,7 +244,7 @@ def test_examinations_are_kept_as_far_as_they_fit(tmp_path: Path) -> None:
         read.append(path.parent.name)
         return Picture(np.zeros((10, 20, 3), np.float32))
 
-    held = Examinations(500, make)
+    held = Examinations(400, make)
     first, second, third = (Entry(name, "c", tmp_path / name / "picture", 0.0) for name in "abc")
     for entry in (first, second, first, third, first, second):
         held.take(entry)
@@ -268,6 +268,11 @@ def test_a_diagnosis_is_told_and_proposed(site: Site, monkeypatch: pytest.Monkey
     alpha[4:9, 3:20] = 0
     torn = site.diagnose(given(site, alpha=alpha))
     assert torn["fillable"] and {"kind": "missing"} not in torn["repairs"], "what is transparent stays so unless somebody asks"
+    answers = iter([diagnosing.Advice("inpaint", {"mask": "auto"})])
+    with monkeypatch.context() as patch:
+        patch.setattr(diagnosing, "advise", lambda found: next(answers, None))
+        site.diagnose(scratched := given(site, alpha=alpha))
+    assert scratched.about["advised"]["missing"] == ("inpaint", {"mask": "auto"}), "more than its transparent parts"
     entry = given(site)
     plain = site.diagnose(entry)
     assert plain["repairs"] == [] and not plain["fillable"] and "small" in plain["found"]
