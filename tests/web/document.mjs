@@ -92,7 +92,7 @@ class Element {
     const note = (name) => (...words) => canvas.drawn.push([name, pen.globalCompositeOperation ?? "", pen.lineWidth, ...words.map(round)]);
     const pen = { canvas, save() {}, restore: () => delete pen.globalCompositeOperation, beginPath() {} };
     for (const name of ["clearRect", "drawImage", "fillRect", "moveTo", "lineTo", "fill", "stroke"]) pen[name] = note(name);
-    pen.getImageData = (x, y) => ({ data: canvas.drawn.length ? [39 * y + x + 1, 0, 0, 255] : [0] });
+    pen.getImageData = (x, y) => ({ data: canvas.drawn.length && canvas.drawn.at(-1)[0] !== "clearRect" ? [39 * y + x + 1, 0, 0, 255] : [0] });
     return pen;
   }
   toDataURL() { return `data:image/png;base64,${JSON.stringify([this.width, this.height, ...this.drawn])}`; }

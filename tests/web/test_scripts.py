@@ -30,4 +30,4 @@ def test_what_the_scripts_ask_of_the_server_and_show(tmp_path: Path) -> None:
         assert archive.testzip() is None
         found = {name: archive.read(name).decode().rstrip() for name in archive.namelist()}
     assert list(found.values()) == [f"api/export/{token}/jpg?quality=55" for token in ("k1", "r1", "s1", "x3")]
-    assert list(found) == ["kept-restored.jpg", "my holiday-restored.jpg", "my holiday-restored-2.jpg", "ü_c.v2-restored.jpg"]
+    assert list(found) == ["kept-restored.jpg", "my holiday-restored.jpg", "my holiday-restored-2.jpg", "ü_c_d.v2-restored.jpg"]

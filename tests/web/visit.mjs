@@ -19,7 +19,7 @@ const close = () => (gate = new Promise((go) => (goOn = go)));
 const json = (body, ok = true) => ({ ok, json: async () => body });
 globalThis.fetch = async (address, { method = "GET", body } = {}) => {
   asked.push([method, address, typeof body === "string" ? JSON.parse(body) : body]);
-  if (offline) throw new TypeError("Failed to fetch");
+  if (offline || address.includes("/lost")) throw new TypeError("Failed to fetch");
   if (address === "api/site") return json(site);
   if (address.startsWith("api/samples/")) return json({ token: "t9", size: [4096, 1024], view: "v9" });
   if (address === "api/pictures") return json({ token: `t${++uploads}`, size: [30, 20], view: `api/files/t${uploads}/view.png` });
@@ -41,8 +41,8 @@ globalThis.fetch = async (address, { method = "GET", body } = {}) => {
   return json({}, !address.includes("/old"));
 };
 globalThis.ResizeObserver = class { observe() {} };
-const kept = { name: "kept", token: "t0", size: [9, 7], view: "v", findings, versions: [outcome("k1")], shown: "k1" };
-const session = { "leader-session": JSON.stringify([kept, { ...kept, versions: [outcome("old")] }]) };
+const kept = { name: "kept", token: "t0", size: [9, 7], view: "v", findings, versions: [outcome("k0"), outcome("k1")], shown: "k1" };
+const session = { "leader-session": JSON.stringify([kept, ...["old", "lost"].map((token) => ({ ...kept, versions: [outcome(token)] }))]) };
 globalThis.sessionStorage = { getItem: (key) => session[key] ?? null, setItem: (key, text) => void (session[key] = text) };
 URL.createObjectURL = (blob) => (held.set(`blob:${held.size}`, blob), `blob:${held.size - 1}`);
 globalThis.document = openDocument(readFileSync(`${folder}/index.html`, "utf8"));
@@ -80,7 +80,8 @@ assert.equal(document.body.dataset.ready, "yes");
 
 // --- a session that the server still has is found again, one that it has not is not
 assert.deepEqual(state.pictures.map(({ shown, state: now }) => [shown, now]), [["k1", "done"]]);
-assert.deepEqual(asked.filter(([method]) => method === "HEAD").map(([, one]) => one), ["api/files/k1/restored.png", "api/files/old/restored.png"]);
+assert.deepEqual(asked.filter(([method]) => method === "HEAD").map(([, one]) => one), ["k1", "old", "lost"].map((token) => `api/files/${token}/restored.png`));
+assert.ok($("#zip").hidden, "two results of one picture");
 assert.deepEqual([state.settings.quality, $("#start").disabled], ["draft", true], "nothing is chosen yet");
 assert.equal($("#accepted").textContent.includes(`${site.accepted}, up to 64 MB`), true);
 
@@ -103,6 +104,7 @@ const file = new File(["12345"], "my holiday.jpg", { type: "image/jpeg" });
 Object.assign($("#file"), { files: [file], value: "my holiday.jpg" });
 $("#file").fire("change");
 assert.equal($("#hint").textContent, "The program looks at the picture first.");
+assert.ok(all("#repairs input")[0].disabled && $(".slider").hidden);
 await wait();
 assert.equal($("#hint").textContent, "");
 assert.deepEqual([$("#file").value, all("#queue img").at(-1).src, JSON.parse(session["leader-session"]).length], ["", "blob:0", 1]);
@@ -133,7 +135,7 @@ setField("At most this height, in pixels", "");
 assert.deepEqual(state.pictures[1].choices.given.small, { size: [60, 1] });
 setField("At most this width, in pixels", "45");
 setField("At most this height, in pixels", "25");
-assert.equal($("#target-size").textContent, "30 × 20 becomes 38 × 25 pixels.");
+assert.deepEqual([$("#target-size").textContent, $(".pair").hidden], ["30 × 20 becomes 38 × 25 pixels.", false]);
 check("blurred", true);
 assert.equal($("#blur").getAttribute("placeholder"), "as found");
 $("#blur").value = "1.5";
@@ -163,12 +165,16 @@ all("#queue button")[1].click();
 const field = (label) => [...all("input"), ...all("select")].find((one) => one.getAttribute("aria-label") === label);
 const typed = ["At most this width, in pixels", "At most this height, in pixels", "Seed", "Look", "Method", "Plug-ins"];
 assert.deepEqual(typed.map((label) => field(label).value), ["45", "25", "7", "faithful", "ddrm", ""], "what was chosen is still there");
+assert.equal(field("Prior").value, "embedded", "there is always one");
 assert.deepEqual([$("#target").value, $("#blur").value, all("#quality input").map((one) => one.checked)], ["pixels", "1.5", [false, false, true]]);
 assert.deepEqual(all("#repairs input").filter((one) => one.type === "checkbox" || one.attributes.type === "checkbox").map((one) => [one.value, one.checked]), Object.keys(site.kinds).map((kind) => [kind, ["small", "noisy", "blurred", "missing"].includes(kind)]));
 $("#target").value = "size 1920 1080";
 $("#target").fire("change");
 assert.deepEqual([$("#target-size").textContent, picture.choices.given.small], ["30 × 20 becomes 1620 × 1080 pixels.", { size: [1920, 1080] }]);
+for (const number of [0, 1]) all("#queue button")[number].click();
+assert.deepEqual([$("#target").value, $(".pair").hidden], ["size 1920 1080", true]);
 setField("At most this width, in pixels", "45");
+setField("At most this height, in pixels", "25");
 $("#target").value = "pixels";
 $("#target").fire("change");
 $("#blur").value = "";
@@ -185,6 +191,7 @@ const scale = Math.min((416 - 16) / 30, (216 - 16) / 20); // the whole picture f
 const at = (x, y) => ({ clientX: 100 + 208 + scale * (x - 15), clientY: 50 + 108 + scale * (y - 10) });
 const paint = (...points) => {
   pane.fire("pointerdown", at(...points[0]));
+  pane.fire("pointermove", { ...at(9, 9), pointerId: 9 }); // of another hand
   for (const point of points.slice(1)) pane.fire("pointermove", at(...point));
   pane.fire("pointerup", at(...points.at(-1)));
 };
@@ -206,6 +213,7 @@ pane.fire("pointerdown", at(5, 5));
 pane.fire("pointercancel", at(5, 5));
 paint([20, 19]);
 tool("Undo");
+for (const words of ["Undo", "Undo", "Redo", "Redo"]) tool(words);
 const strokes = () => JSON.parse($(".mask").toDataURL().split(",").slice(1).join(","));
 assert.deepEqual(strokes(), [
   30, 20,
@@ -317,6 +325,10 @@ pane.fire("pointermove", at(20, 4));
 await wait();
 document.createElement = createElement;
 assert.deepEqual([picture.shown, $("#hover").textContent], ["r1", "within 6 levels"], "another result has other levels");
+state.running = picture.id;
+pane.fire("pointermove", at(20, 4));
+assert.equal($("#hover").textContent, "", "not of what is being made");
+state.running = null;
 all("#history button")[0].click();
 $("#map").click();
 assert.deepEqual([$(".map").src, $(".map").hidden, $("#legend").hidden], ["api/files/r2/cover.png", false, false]);
@@ -349,6 +361,7 @@ assert.equal(slider.style.left, "100%");
 document.body.fire("keyup", { key: "b" });
 
 // --- zoom: what is under the mouse stays there, and the picture's edge is not left
+assert.deepEqual(["+", "0", "ArrowLeft"].map((key) => document.body.fire("keydown", { key }).prevented), [true, true, undefined], "arrows move the page");
 const place = () => $(".frame").style;
 assert.deepEqual([place().width, place().height, place().transform, $("#zoom").textContent], ["300px", "200px", "translate(58px, 8px)", "500 %"]);
 assert.ok($(".frame").classList.contains("pixels"));
@@ -375,6 +388,8 @@ pane.fire("pointerdown", { clientX: 200, clientY: 150 });
 pane.fire("pointermove", { clientX: 200, clientY: 90 });
 pane.fire("pointerup");
 const start = corner();
+for (const [kind, x] of [["down", 300], ["move", 320], ["up", 320]]) pane.fire(`pointer${kind}`, { clientX: x, clientY: 150, button: 2 });
+assert.deepEqual(corner(), start, "the right button moves nothing");
 for (const [kind, id, x] of [["down", 1, 300], ["down", 2, 340], ["move", 2, 340], ["move", 1, 310], ["move", 2, 350], ["up", 1, 310], ["up", 2, 350]]) {
   pane.fire(`pointer${kind}`, { pointerId: id, clientX: x, clientY: 150 });
 }
@@ -386,6 +401,10 @@ for (const [turn, width] of [[-9000, "3840px"], [9000, "60px"]]) {
   pane.fire("wheel", { deltaY: turn, clientX: 300, clientY: 150 });
   assert.equal(place().width, width, "64 screen pixels for one at most, all of it or one for one at least");
 }
+pane.fire("keydown", { key: "0" });
+pane.fire("wheel", { deltaY: -50, ctrlKey: true, clientX: 300, clientY: 150 });
+assert.equal($("#zoom").textContent, `${Math.round(500 * Math.exp(0.5))} %`, "two fingers on a trackpad");
+pane.fire("wheel", { deltaY: 9000, clientX: 300, clientY: 150 });
 const zooms = [];
 for (const [target, about] of [["#zoom-in"], ["#zoom-out"], ["#zoom-fit"], ["#zoom-one"], ["#zoom-fit"]].map(([id]) => [$(id), "click"])) {
   target[about]();
@@ -427,7 +446,9 @@ $("#further").click();
 assert.equal($("#start").textContent, "Repair further");
 check("small", true);
 check("missing", true);
-assert.equal($("#target-size").textContent, "60 × 40 becomes 120 × 80 pixels.");
+$("#paint").click();
+assert.deepEqual([$("#target-size").textContent, picture.shown], ["60 × 40 becomes 120 × 80 pixels.", "r2"]);
+assert.deepEqual([Object.keys(picture.choices), picture.choices.given.small], [["given", "r2"], { size: [45, 25] }]);
 assert.ok($("#repairs").textContent.includes("Paint over what is missing.") && !$("#repairs .badge"), "of the photograph alone");
 assert.ok($(".before").hidden === false && $(".slider").hidden === false);
 const fine = { level: "fine", title: "Looks right", meaning: "Yes.", reasons: [] };
@@ -481,7 +502,7 @@ assert.match($("#told").textContent, /^The program did not answer; see that it i
 offline = false;
 
 // --- every picture of the queue, with the repairs of this one; a stop ends the rest
-document.fire("paste", { clipboardData: { files: [new File(["a"], "my holiday.png", { type: "image/png" }), new File(["b"], "ü/c.v2.png", { type: "image/png" })] } });
+document.fire("paste", { clipboardData: { files: [new File(["a"], "my holiday.png", { type: "image/png" }), new File(["b"], "ü/c\\d.v2.png", { type: "image/png" })] } });
 await wait();
 check("small", false);
 check("noisy", true);
@@ -493,7 +514,7 @@ const soFar = asked.length;
 $("#all").click();
 $("#cancel").fire("click");
 await wait(20);
-assert.equal(asked.slice(soFar).filter(([, one]) => one === "api/restore").length, 0, "stopped before it began");
+assert.equal(asked.slice(soFar).filter(([, one]) => one === "api/restore" || one === "api/pictures").length, 0, "stopped before it began");
 $("#all").click();
 await wait(30);
 const wishes = asked.filter(([, one]) => one === "api/restore").slice(-2).map(([, , wish]) => [wish.picture, wish.painted !== "", ...wish.repairs.map(({ kind }) => kind)]);
@@ -521,6 +542,7 @@ all("#queue button")[3].click();
 const modes = () => ["restore", "compare"].map((mode) => $(`#mode-${mode}`).getAttribute("aria-pressed"));
 assert.deepEqual(modes(), ["true", "false"]);
 $("#mode-compare").click();
+assert.equal($("#quality"), null, "each side has its own");
 assert.deepEqual([modes(), $("#before").hidden, all(".pane-title").map((one) => one.hidden)], [["false", "true"], true, [false, false]]);
 assert.deepEqual(all(".pane-title").map((one) => one.textContent), ["A: the photograph", "B: the photograph"]);
 state.settings.budget = "0.05"; // of one path, which another may not have
@@ -533,6 +555,8 @@ const two = asked.filter(([, one]) => one === "api/restore").slice(-2).map(([, ,
 assert.deepEqual(two, [["draft", "ddrm", undefined, "7", false, ""], ["standard", "ddnm", "satp", "7", false, ""]]);
 assert.deepEqual(all(".pane-title").map((one) => one.textContent), ["A: Title x1, draft, 1.5 s, look at it", "B: Title x2, ddnm + satp, 1.5 s, look at it"]);
 assert.deepEqual(all(".pane .after").map((one) => one.src), ["api/files/x1/restored.png", "api/files/x2/restored.png"]);
+assert.deepEqual([...all(".pane .before"), $("#result")].map((one) => one.hidden), [true, true, true], "two results alone");
+assert.ok(field("Show").children.some((one) => one.value === "x2"));
 setField("Show", "x2");
 assert.deepEqual(all(".pane .after").map((one) => one.src), ["api/files/x2/restored.png", "api/files/x2/restored.png"]);
 answers.push(stream(done(outcome("x3"))));
@@ -540,6 +564,7 @@ $("#start").click();
 await wait(20);
 assert.deepEqual(all(".pane .after").map((one) => one.src), ["api/files/x2/restored.png", "api/files/x3/restored.png"], "what is there is not made again");
 setField("Show", "");
+assert.equal($(".pane .after").src, "api/files/x1/restored.png", "the last run of this side");
 setField("Quality", "best");
 assert.equal(all(".pane-title")[0].textContent, "A: the photograph", "what was made another way is no longer shown");
 for (const [number, words] of ["", "within 3 levels"].entries()) {
@@ -560,5 +585,17 @@ $("#mode-restore").click();
 check("missing", true);
 $("#paint").click();
 assert.deepEqual(strokes(), [2048, 512], "no larger than the server takes");
+pane.fire("dblclick", { clientX: 300, clientY: 150 });
+assert.equal($("#zoom").textContent, "100 %", "twice as large would hardly show more");
+for (const words of ["Invert", "Clear"]) tool(words);
+answers.push(stream(bad));
+$("#start").click();
+await wait(20);
+assert.equal(last("api/restore")[2].painted, "", "nothing is left of it");
+state.running = picture.id;
+const late = new File(["e"], "late.png", { type: "image/png" });
+document.fire("paste", { clipboardData: { files: [late] } });
+await wait();
+assert.notEqual(last("api/pictures")[2], late, "it waits until the run is over");
 writeFileSync(`${folder}/all.zip`, new Uint8Array(await held.get(taken.at(-1)[0]).arrayBuffer()));
 process.exit(0);

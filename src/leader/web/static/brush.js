@@ -8,8 +8,8 @@ const COLOUR = "rgb(220, 38, 38)";
 const TOOLS = { brush: "Brush", eraser: "Eraser", lasso: "Lasso", hand: "Move" };
 
 export class Brush {
-  constructor(viewport, bar, most, onPaint) {
-    Object.assign(this, { viewport, bar, most, onPaint });
+  constructor(viewport, bar, most) {
+    Object.assign(this, { viewport, bar, most });
     this.sheets = new Map(); // token -> { strokes, undone, width, height }
     this.token = null;
     this.tool = "brush";
@@ -87,21 +87,18 @@ export class Brush {
     this.sheet.strokes.push(stroke);
     this.sheet.undone = [];
     this.redraw();
-    this.onPaint();
   }
 
   undo() {
     const stroke = this.sheet?.strokes.pop();
     if (stroke) this.sheet.undone.push(stroke);
     this.redraw();
-    this.onPaint();
   }
 
   redo() {
     const stroke = this.sheet?.undone.pop();
     if (stroke) this.sheet.strokes.push(stroke);
     this.redraw();
-    this.onPaint();
   }
 
   redraw() {

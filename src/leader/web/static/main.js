@@ -156,7 +156,7 @@ async function start() {
     return;
   }
   state.settings.quality = state.site.quality;
-  stage = new Stage(() => {});
+  stage = new Stage();
   drawWelcome();
   onChange(() => {
     renderChoices(stage.brush, () => stage.paint());

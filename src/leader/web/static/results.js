@@ -22,9 +22,8 @@ export function renderResult() {
     drawn = null;
     return;
   }
-  const key = JSON.stringify([version.token, picture.versions.length, picture.base]);
-  if (key === drawn) return;
-  drawn = key;
+  if (version.token === drawn) return;
+  drawn = version.token;
   const steps = stepsTo(picture, version.token);
   place.replaceChildren(
     drawVerdict(version),

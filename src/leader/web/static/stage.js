@@ -11,11 +11,11 @@ import { Viewport } from "./viewport.js";
 const FURTHEST = 40; // grey levels from which on the map tells no more
 
 export class Stage {
-  constructor(onPaint) {
+  constructor() {
     this.viewport = new Viewport(() => this.showZoom());
     const keys = "zoom with plus and minus, move with the arrow keys, 1 for full size, 0 for all of it";
     this.panes = ["Picture", "Second picture"].map((name) => new Pane(this.viewport, `${name}; ${keys}`));
-    this.brush = new Brush(this.viewport, $("#brushes"), state.site.canvas, onPaint);
+    this.brush = new Brush(this.viewport, $("#brushes"), state.site.canvas);
     $("#panes").append(this.panes[0].element);
     this.viewport.panes = [this.panes[0]];
     this.painting = false; // whether the brush was asked for
