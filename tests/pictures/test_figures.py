@@ -48,6 +48,7 @@ def test_the_map_has_one_scale_for_every_picture() -> None:
         image = drawn(figure.axes[0])
         np.testing.assert_allclose(image.get_array(), np.clip(1.6449 * 255 * spread, 1, 40))
         limits.append(image.get_clim())
+        assert figure.get_figheight() < 0.5 * figure.get_figwidth(), "as wide as the picture"
         bar = figure.axes[1]
         assert [text.get_text() for text in bar.get_yticklabels()] == ["within 2", "within 5", "within 10", "within 20"]
         assert "levels of 255" in bar.get_ylabel()

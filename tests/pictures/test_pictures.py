@@ -20,6 +20,7 @@ from PIL import Image, ImageCms, ImageOps
 from leader.errors import LeaderError, UsageError
 from leader.pictures import FORMATS, Picture, check_format, container, from_pil, read_picture, write_picture
 from leader.pictures.container import Measurement, read_container, write_container
+from leader.pictures.jpeg_history import JpegHistory
 from leader.pictures.picture import Floats
 
 LOSSY = (".jpg", ".jpeg", ".jfif", ".avif")
@@ -73,6 +74,9 @@ def test_16_bits_without_loss(tmp_path: Path, suffix: str, channels: int, alpha:
     if alpha:
         assert back.alpha is not None and picture.alpha is not None
         np.testing.assert_array_equal(np.round(back.alpha * 65535), np.round(picture.alpha * 65535))
+        write_picture(tmp_path / f"a{suffix}", replace(picture, icc=bytes(16) + b"GRAY"))
+        with Image.open(tmp_path / f"a{suffix}") as image:
+            assert "icc_profile" not in image.info, "of grey, where colours are written"
 
 
 def test_foreign_16_bit_png_with_every_filter(tmp_path: Path) -> None:
@@ -161,6 +165,7 @@ def test_alpha_follows_the_size() -> None:
     coloured = replace(picture, icc=ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
     assert coloured.with_pixels(picture.pixels).icc == coloured.icc
     assert coloured.with_pixels(picture.pixels[..., :1]).icc is None, "an RGB profile says nothing of grey"
+    assert replace(picture, history=JpegHistory((8,) * 64)).with_pixels(picture.pixels).history is None, "never compressed"
     hole = Picture(np.zeros((8, 10, 3), np.float32), np.round(alpha)).with_pixels(np.zeros((32, 40, 3), np.float32)).alpha
     assert hole is not None and hole.min() == 0 and hole.max() == 1, "bicubic interpolation overshoots at the edge of a hole"
 

@@ -185,7 +185,7 @@ def test_huge_files_are_refused_by_their_size(tmp_path: Path) -> None:
 def test_tables_are_read_as_they_are(tmp_path: Path) -> None:
     table = np.random.default_rng(0).random((3, 4))
     np.save(tmp_path / "a.npy", table)
-    np.savetxt(tmp_path / "a.txt", table)
+    np.savetxt(tmp_path / "a.txt", table, delimiter=" \t ")
     np.savetxt(tmp_path / "a.csv", table, delimiter=",")
     expected = as_kernel(table)
     assert torch.equal(as_kernel(tmp_path / "a.npy"), expected)

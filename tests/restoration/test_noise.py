@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from leader.pictures import Picture
 from leader.presets.paths import find_path
 from leader.priors.base import Prediction
 from leader.problem import Problem
-from leader.restoration.grain import add_grain
+from leader.restoration.grain import add_grain, put_grain
 from leader.restoration.repeat import arguments_of
 from leader.restoration.restore import Preparation, prepare, restore
 from leader.restoration.restored import Restoration
@@ -160,6 +161,12 @@ def test_kept_grain_has_the_estimated_level_at_the_size_of_the_result(task: str)
     neighbours = np.corrcoef(difference[:, 1:].ravel(), difference[:, :-1].ravel())[0, 1]
     assert abs(neighbours) < 0.04, "as fine as the pixels of the result"
     assert torch.equal(kept.result.images, plain.result.images), "nothing else of the run changes"
+
+
+def test_grain_that_grows_with_brightness_is_that_of_the_pixels_given() -> None:
+    seen: Any = SimpleNamespace(noise=NoiseEstimate(0.05, 0.0, 1e-3, shot=ShotNoise(0.02, 0.0, 1e-3)))
+    dark = replace(run("sr", sigma=0.05).posed, examination=seen, given=Picture(np.full((8, 9, 3), 0.1, np.float32)))
+    assert put_grain(replace(dark, sigma_from="estimated"), "keep", None).grain == pytest.approx(0.002**0.5)
 
 
 def test_a_given_level_is_the_grain_in_spite_of_doubts_about_the_kernel() -> None:

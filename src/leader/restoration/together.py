@@ -84,7 +84,7 @@ def _find_kind(one: Preparation) -> Hashable | None:
         for name, value in one.posed.options.items()
     }
     settings = {name: value for name, value in one.plan.settings.items() if name not in _GRID}
-    words = {"task": one.task, "options": options, "settings": settings, "window": str(one.posed.window)}
+    words = {"task": one.task, "options": options, "settings": settings}
     sizes = (type(problem.operator), problem.image_shape, tuple(problem.y.shape[1:]), problem.noise_free)
     return id(one.sampler.prior), sizes, one.seed, one.ids, one.threads, json.dumps(words, sort_keys=True, default=str)
 
