@@ -1,6 +1,7 @@
 import io
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from leader.bench.images import load_image, to_pixels
 from leader.bench.measures import measure_memory
 from leader.bench.priors import open_prior
 from leader.bench.records import canonical
-from leader.bench.running import _baseline, run_cell
+from leader.bench.running import _baseline, _path_pictures, run_cell
 from leader.operators.tasks import build_task
 from tests.bench.tiny import measure, photographs
 
@@ -127,3 +128,6 @@ def test_kept_pictures_are_rounded() -> None:
     assert to_pixels(picture)[0, :, 0].tolist() == [0, 0, 1, 255, 255, 0]
     colours = torch.stack([torch.full((2, 2), c / 255) for c in (10.0, 20.0, 30.0)])
     assert to_pixels(colours)[0, 0].tolist() == [10, 20, 30]
+    step: Any = SimpleNamespace(x0_hat=torch.zeros(1, 3, 2, 4), sigma=torch.full((1, 3, 2, 4), 0.04))
+    spread = Image.open(io.BytesIO(_path_pictures([step])["spread"]))
+    assert spread.size == (4, 2) and np.asarray(spread).min() == np.asarray(spread).max() == 102, "0.2 where 0.5 is white"

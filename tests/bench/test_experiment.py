@@ -71,6 +71,10 @@ def test_rows_that_take_calls_come_in_a_later_wave(tmp_path: Path) -> None:
     first, second = waves(tiny(tmp_path).cells())
     assert {cell.row for cell in second} == {"DDNM, uniform"}
     assert len(first) + len(second) == 40
+    block = '[[rows]]\nlabel = "last"\nmethods = ["ddnm"]\ncalls_of = "DDNM, uniform"\n\n[form.small]'
+    chain = tiny(tmp_path, TOML.replace("[form.small]", block))
+    assert [{cell.row for cell in wave} for wave in waves(chain.cells())[1:]] == [{"DDNM, uniform"}, {"last"}]
+    assert [row.label for row in chain.restricted("unif").rows] == ["DDNM + SATP", "DDNM, uniform"]
 
 
 def test_too_few_pictures_are_told(tmp_path: Path) -> None:

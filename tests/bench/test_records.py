@@ -86,6 +86,7 @@ def test_a_finished_file_holds_once_what_the_pictures_of_a_run_share(tmp_path: P
         {**record("d"), "asked": asked(2, sigma=0), "commit": "abc"},
         {**record("e"), "asked": asked(1, sigma=0, steps=5), "commit": "abc"},
         {**record("f"), "asked": asked(5)},
+        *({**record(key), "asked": asked(3, steps=9, seed=seed)} for key, seed in (("g", 1), ("h", 1.0))),
     ]
     store = Store(tmp_path, "x")
     with store.writing():
@@ -93,7 +94,7 @@ def test_a_finished_file_holds_once_what_the_pictures_of_a_run_share(tmp_path: P
             store.append(item)
         store.finish([str(item["key"]) for item in several])
     lines = [json.loads(line) for line in store.path.read_text().splitlines()]
-    assert [line.get("like") for line in lines] == [None, "a0", "a0", None, "b", None, None, "a0"]
+    assert [line.get("like") for line in lines] == [None, "a0", "a0", None, "b", None, None, "a0", None, "g"]
     assert lines[1] == {"key": "a1", "like": "a0", "asked": {"image": "hash1", "index": 1}, "psnr": 21.0}
     assert list(map(canonical, Store(tmp_path, "x").own.values())) == list(map(canonical, several))
     store.path.write_text("\n".join(map(canonical, lines[1:])) + "\n")
@@ -105,10 +106,10 @@ def test_a_finished_file_holds_once_what_the_pictures_of_a_run_share(tmp_path: P
 def test_finishing_drops_what_was_replaced_and_with_prune_all_others(tmp_path: Path, order: tuple[str, str]) -> None:
     store = Store(tmp_path, "x")
     with store.writing():
-        for item in (*(record(key, "same") for key in order), record("p", "twice"), record("b", "twice"), record("other")):
+        for item in (*(record(key, "same") for key in order), record("p", "twice"), record("b", "twice"), record("a")):
             store.append(item)
         store.finish(["new"])
-        assert list(store.own) == ["new", "b", "other"], "of those that nobody names the last one stored"
+        assert list(store.own) == ["new", "a", "b"], "of those that nobody names the last one stored"
         store.finish(["new"], prune=True)
     assert [item["key"] for item in read_lines(store.path)] == ["new"]
 

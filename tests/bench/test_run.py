@@ -134,6 +134,19 @@ def test_a_run_that_only_fails_ends_soon(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(list(store.all())) == module.MOST_FAILURES < 40
 
 
+def test_images_whose_paths_are_kept_run_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(cells: tuple[Cell, ...]) -> list[Answer]:
+        return [Answer({**run_cell_empty(cell), "calls": 5}, {}) for cell in cells]
+
+    experiment, jobs = tiny(tmp_path), list[tuple[str, int, int]]()
+    monkeypatch.setattr(module, "run_cells", answer)
+    for keep, most in (((), 2), (("path",), 1)):
+        several = replace(experiment, form=replace(experiment.form, batch=2, keep=keep))
+        run_experiment(several, Store(tmp_path / str(most), "x"), Watched("all", jobs), quiet=True)
+        assert max(count for _, count, _ in jobs) == most
+        jobs.clear()
+
+
 def test_absent_weights_and_pictures_end_a_run_before_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEADER_CACHE", str(tmp_path))
     path = Path(__file__).parents[2] / "experiments" / "table1.toml"

@@ -13,14 +13,14 @@ from tests.bench.tiny import TOML, tiny
 
 
 def numbers(tmp_path: Path) -> Numbers:
-    """Two tasks, six images: the plug-in adds 1, 2, ... 6 % of 10 dB."""
+    """Two tasks, six images: the plug-in adds 1, 2, ... 6 % of 10 dB, and twice as much of 20 dB."""
     experiment = tiny(tmp_path)
     records: dict[tuple[str, str, int, int], Record] = {}
     for task, scale in (("SR", 1.0), ("Motion", 2.0)):
         for index in range(6):
-            records[("DDNM", task, index, 0)] = {"psnr": 10.0, "calls": 5, "seconds": 2.0, "work": 3.0, "backwards": 10}
+            records[("DDNM", task, index, 0)] = {"psnr": 10 * scale, "calls": 5, "seconds": 2.0, "work": 3.0, "backwards": 10}
             gain = 0.1 * scale * (index + 1)
-            records[("DDNM + UCPM", task, index, 0)] = {"psnr": 10.0 + gain, "calls": 5, "seconds": 2.0 - 0.2 * gain}
+            records[("DDNM + UCPM", task, index, 0)] = {"psnr": scale * (10 + gain), "calls": 5, "seconds": 2.0 - 0.2 * gain}
             records[("DDPG", task, index, 0)] = {"error": "diverged"} if index == 2 else {"psnr": 8.0 + index}
     return Numbers(experiment, records)
 

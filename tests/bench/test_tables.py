@@ -129,9 +129,9 @@ def test_few_images_have_no_interval_and_no_bold(numbers: Numbers) -> None:
     assert "from 5 images on" not in render_table(numbers)
     single = {place: record for place, record in few.items() if place[2] == 0}
     assert "±" not in render_table(Numbers(numbers.experiment, single)).replace("Mean ± standard", ""), "one has no spread"
-    rows = [replace(row, count=3 if row.method == "ddpg" else None) for row in numbers.experiment.rows]
+    rows = [replace(row, count=3 if row.method == "ddpg" else IMAGES) for row in numbers.experiment.rows]
     notes = document(Numbers(replace(numbers.experiment, rows=tuple(rows)), few)).notes
-    assert "On the first 3 images alone, and compared on these: DDPG." in notes
+    assert [note for note in notes if "On the first" in note] == ["On the first 3 images alone, and compared on these: DDPG."]
     assert interval_of_mean([1.0] * 4) is None and interval_of_mean([1.0] * 5) == (1.0, 1.0)
 
 
@@ -161,6 +161,7 @@ def test_all_formats_print_the_same_cells(numbers: Numbers) -> None:
             for cell in line:
                 assert cell in text, (form, cell)
     assert set(FORMATS) == {"md", "csv", "latex", "html"}
+    assert r"\cmidrule(lr){2-6} \cmidrule(lr){7-11}" in render_table(numbers, "latex")
     assert "95 \\% bootstrap" in render_table(numbers, "latex") and " % bootstrap" not in render_table(numbers, "latex")
     renamed = replace(numbers.experiment, rows=(replace(numbers.experiment.rows[0], label="a < b & c"),))
     text = render_table(Numbers(renamed, {("a < b & c", *place[1:]): values(*place) for place in numbers._records}), "html")
@@ -179,3 +180,6 @@ def test_the_comparison_counts_the_images_won(numbers: Numbers) -> None:
         assert shown[2:4] == [f"{host.mean():.{digits}f}", f"{mine.mean():.{digits}f}"]
         assert shown[5] == f"{100 * (mine.mean() / host.mean() - 1):+.2f} %"
         assert shown[6] == f"{int((better * (mine - host) > 0).sum())} of {IMAGES}"
+    tied = {**numbers._records, **{("DDNM + SATP", "SR", 0, seed): numbers._records["DDNM", "SR", 0, seed] for seed in SEEDS}}
+    line = render_comparison(Numbers(numbers.experiment, tied), "DDNM + SATP", "DDNM").splitlines()[4]
+    assert line.startswith("| SR | PSNR |") and line.endswith("| 5 of 6 |"), "as good is not better"

@@ -190,7 +190,8 @@ def test_bench_run_goes_where_it_was_told(tmp_path: Path, monkeypatch: pytest.Mo
     assert isinstance(reached.words[2], ProcessEngine) and reached.words[2].workers == 3 and reached.options["prune"]
     assert {"DDNM" in cell.row for cell in reached.words[0].cells()} == {True}
     photos = write_pictures(tmp_path / "photos", count=1)
-    for words, fit in ((["--images", photos], "half"), (["--images", photos, "--fit", "square"], "square")):
+    for words, fit in (([], "half"), (["--fit", "square"], "square"), (["--form", "paper", "--device", "cpu"], "host")):
+        words = ["--images", str(photos), *words]
         run("bench", "run", "table1", *common, *words)
         assert reached.words[0].form.fit == fit
     run("bench", "run", "table1", *common, "--images", "test")
