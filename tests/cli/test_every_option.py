@@ -258,7 +258,8 @@ def test_fit_variance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: 
     assert names == [("other", {"whole": True, "head": False})], "whatever head lies beside it"
     monkeypatch.setattr(variance, "fit_variance", lambda *_, **__: ("the head", None))
     monkeypatch.setattr(train_tables, "fit_tables", reached)
-    run("fit-variance", "--prior", "other", "--images", tmp_path, "--out", out, "--minutes", "2.5")
+    (tmp_path / "mine.pt").touch()
+    run("fit-variance", "--prior", tmp_path / "mine.pt", "--images", tmp_path, "--out", out, "--minutes", "2.5")
     assert reached.words[1:] == ("the head", tmp_path, tmp_path / "x", 75)
     report = SimpleNamespace(answers=12, steps=34, seconds=56.4, ratio=0.875)
     monkeypatch.setattr(variance, "fit_variance", lambda *_, **__: ("the head", report))

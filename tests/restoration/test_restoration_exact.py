@@ -118,6 +118,7 @@ def test_noise_below_what_anybody_sees_is_left_in_8_bits(task: str, level: float
 
 def test_a_container_is_known_by_every_name_of_its_task() -> None:
     content = degrade(photograph(16, 16), "sr", factor=2, exact=True).measurement
+    assert content.bits == 16, "as fine as what was given"
     for name in ("sr", "sr-bicubic", "sr-average", None):
         assert pose.pose_container(content, name, 0.0, {}).task == "sr"
     with pytest.raises(UsageError, match="found the task 'denoise'"):
