@@ -16,7 +16,7 @@ from leader.presets.stored import read_stored, stored_file
 from leader.priors import variance_head
 from leader.train import pruning, trust_runs, variance
 from leader.train.adapt import Adaptation, list_companions, plan_adaptation
-from leader.train.data import Images
+from leader.train.data import Images, central_crops
 from tests.sentences import refusal
 from tests.train.pictures import write_pictures
 
@@ -64,7 +64,7 @@ def test_a_stopped_adaptation_goes_on_and_all_of_it_is_used(place: Path, monkeyp
         return real_fit(prior, images, *words)
 
     def watch_runs(prior: Any, images: Images, cases: Any, store: Path, *words: Any) -> Any:
-        assert not isinstance(images, Path)
+        assert not isinstance(images, Path) and {case.side for case in cases if case.task != "jpeg"} == {32}
         seen[store.name] = {file.name for file in images}
         if len(seen) == 2 and not (place / "Mine.adapting" / "stopped").exists():
             (place / "Mine.adapting" / "stopped").touch()
@@ -90,7 +90,10 @@ def test_a_stopped_adaptation_goes_on_and_all_of_it_is_used(place: Path, monkeyp
     assert not (place / "Mine.adapting").exists()
 
     prior = load_prior(name_prior())
-    assert all(list_companions(prior).values()) and prior.source == "head"
+    assert all(list_companions(prior).values()) and prior.source == "head" and prior.spectrum is not None
+    crops = 2 * central_crops([place / "photos" / name for name in sorted(seen["fitting"])], 32).double() - 1
+    colours = [crops[:count].mean((0, 2, 3)) for count in (3, 4)]
+    assert any(torch.allclose(prior.spectrum.colour, colour, atol=1e-4) for colour in colours), "of pictures in its range"
     eta = read_stored(place / "Mine")[0]["settings"]["satp"]["eta"]
     operator = operators.AveragePoolSR((3, 32, 32), 4)
     problem = Problem(torch.full((1, 3, 8, 8), 0.5), operator, 0.0)

@@ -56,9 +56,9 @@ def test_flat_crops_are_mostly_rejected(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_level_crops_are_block_averages(tmp_path: Path) -> None:
     photos = open_pictures(tmp_path)
-    full, level = draw_level_crop(np.random.default_rng(0), photos, 16, 2)
-    assert full.shape == (3, 64, 64) and level.shape == (3, 16, 16)
-    torch.testing.assert_close(halve(full[None], 2)[0], level)
+    full, level = draw_level_crop(np.random.default_rng(0), photos, 8, 3)
+    assert full.shape == (3, 64, 64) and level.shape == (3, 8, 8)
+    torch.testing.assert_close(halve(full[None], 3)[0], level)
     assert float(full.min()) >= 0 and float(full.max()) <= 1
 
 
@@ -118,6 +118,7 @@ def test_examples_have_the_noise_and_the_guides_they_claim(tmp_path: Path) -> No
 def test_one_large_picture_among_many_small_ones_is_found(tmp_path: Path) -> None:
     write_pictures(tmp_path / "p", count=40, size=(24, 30))
     Image.effect_noise((80, 90), 60).convert("RGB").save(tmp_path / "p" / "large.png")
+    Image.effect_noise((140, 70), 60).convert("RGB").save(tmp_path / "p" / "wide.png")  # large enough at full size alone
     photos = open_photographs(tmp_path / "p", tmp_path / "cache")
     crops = [draw_crop(np.random.default_rng(seed), photos, 64) for seed in range(20)]
     assert all(piece.shape == (3, 64, 64) for piece in crops) and not torch.equal(crops[0], crops[1])

@@ -1,5 +1,6 @@
 """SATP's eta for a prior: on curves whose answer is known, and from the command."""
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,12 @@ def test_curves_are_those_of_a_whole_path() -> None:
     """Near the end this prior is so sure that SATP would jump: every time is visited all the same."""
     for curve in curves(CheapPrior(), torch.full((1, 3, 16, 16), 0.5)):
         assert len(curve.values) == 100 and calls(curve, SATP(budget=0.01, eta=2.0)) < 100
+
+
+def test_the_forecast_is_that_of_every_step_of_every_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("time.monotonic", itertools.count().__next__)
+        assert pruning.predict_seconds(CheapPrior(), torch.full((2, 3, 16, 16), 0.5)) == 3 * 100 * 2
 
 
 def test_the_command_prints_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

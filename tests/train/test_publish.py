@@ -61,9 +61,13 @@ def test_a_state_becomes_a_prior_that_the_command_line_takes(tmp_path: Path, mon
         return fit_coarse_gaussian(images, *words)
 
     monkeypatch.setattr(publishing, "fit_coarse_gaussian", fit)
+    for name in ("crops_of_both_sizes", "central_crops"):
+        cut = getattr(publishing, name)
+        monkeypatch.setattr(publishing, name, lambda images, side, cut=cut: (fitted.append(images), cut(images, side))[1])
     held_out = write_pictures(tmp_path / "held out", count=1, size=(260, 264))
     published = publish_state(tmp_path / "run", pictures, held_out, out, told.append)
-    assert fitted == [pictures], "and the variance is calibrated on the others"
+    held = [held_out, held_out]
+    assert fitted == [pictures, *held, *([pictures] if is_exact() else [])], "variance and spectrum are fitted to the others"
     assert len(told) == len(published.scale.sigma) and "(1 of 15)" in told[0]
     assert published.net.config == NET and len(published.scale.sigma) > 1
     loaded = load_prior(out, whole=True)
