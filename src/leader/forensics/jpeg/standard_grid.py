@@ -19,8 +19,8 @@ Floats = NDArray[np.float32]
 Seen = tuple[Floats, NDArray[np.intp], Flags]
 
 QUALITIES = np.arange(8, 98)
-TOGETHER = 256
-"""Coefficients that are compared with all tables at a time: what that takes stays in the processor's cache."""
+PARTS = tuple(slice(first, None, step) for first, step in ((0, 8), (4, 8), (2, 4), (1, 2)))
+"""Of the coefficients, all over the picture each: every part is compared with the tables that those before it have left."""
 _CONSTANTS = read_constants("jpeg.standard_grid")
 SMALLEST_STEP = _CONSTANTS.count("smallest_step")
 NOT_ZERO = _CONSTANTS.number("not_zero")
@@ -31,6 +31,8 @@ FEWEST_VALUES, FEWEST_BANDS = _CONSTANTS.counts("fewest_values", "fewest_bands")
 CLEAR_TABLE, AHEAD = _CONSTANTS.numbers("clear_table", "ahead")
 ROUNDED = 0.01
 """Far above the error of a score in single precision."""
+FAR_OFF = 4.0
+"""Standard deviations by which the mean cosine of a part of the coefficients falls short of that of all at most."""
 
 
 @dataclass(frozen=True)
@@ -59,19 +61,17 @@ def _best(seen: Seen, least: float) -> tuple[int, float]:
     values, bands, cut = seen
     tried = np.flatnonzero(_bounds(seen) >= least - ROUNDED)
     total, count = np.zeros(len(tried)), np.zeros(len(tried), np.intp)
-    for first in range(0, max(1, len(values)), TOGETHER):
-        left = len(values) - first  # whose cosines are at most 1
-        hopeful = total + left >= (least - ROUNDED) * (count + left)
+    for part in PARTS:
+        hopeful = total >= (least - ROUNDED) * count - FAR_OFF * np.sqrt(count)
         tried, total, count = tried[hopeful], total[hopeful], count[hopeful]
         if not len(tried):
             return 0, -1.0
-        part = slice(first, first + TOGETHER)
         steps = _tables()[tried][:, bands[part]]
         phase = values[part] / steps
         beyond = phase > 0.5
-        used = np.where(cut[part], (steps >= SAFE_STEP) & beyond, steps >= SMALLEST_STEP)
+        used = (steps >= np.where(cut[part], SAFE_STEP, SMALLEST_STEP)) & (beyond | ~cut[part])
         cosine = np.where(beyond, np.cos(np.float32(2 * np.pi) * phase), np.float32(-1))
-        total += np.where(used, cosine, 0).sum(1)
+        total += (cosine * used).sum(1)
         count += used.sum(1)
     scores = np.where(count >= FEWEST_VALUES, total / np.maximum(count, 1), -1)
     best = len(scores) - 1 - int(scores[::-1].argmax())  # of equal ones the finest
@@ -92,7 +92,7 @@ def _bounds(seen: Seen) -> Array:
     end = np.where(cut, safe[bands], small[bands])
     ones = _running(begin, end)
     minus = _running(np.zeros_like(begin[~cut]), np.minimum(begin, end)[~cut])
-    bounds: Array = (ones - minus) / np.maximum(ones + minus, 1)
+    bounds: Array = np.where(ones + minus >= FEWEST_VALUES, (ones - minus) / np.maximum(ones + minus, 1), -1)
     return bounds
 
 
@@ -129,8 +129,9 @@ def take_blocks(plane: Array, clear: Flags) -> dict[tuple[int, int], Blocks]:
 def _values(blocks: Blocks) -> Seen:
     """Coefficients [N] that rounding does not explain, their bands 1 to 63, and which are of blocks with clipped pixels."""
     sizes = np.abs(blocks.coefficients.astype(np.float32, order="C")).reshape(-1, BLOCK * BLOCK)
+    sizes[:, 0] = 0
     known = blocks.known.reshape(-1)
     least = np.where(known, np.float32(NOT_ZERO), np.float32(NOT_ZERO_CLIPPED))
-    places = np.flatnonzero((sizes > least[:, None]) & (np.arange(BLOCK * BLOCK) > 0))
+    places = np.flatnonzero(sizes > least[:, None])
     rows, bands = np.divmod(places[:: max(1, len(places) // MOST_VALUES)], BLOCK * BLOCK)
     return sizes[rows, bands], bands, ~known[rows]
