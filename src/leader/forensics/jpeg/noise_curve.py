@@ -60,10 +60,11 @@ def read_noise_before(pixels: Array, history: JpegHistory, known: Flags | None, 
     bright, coloured = _sort_blocks(luma), [one for plane in chroma for one in _sort_blocks(plane)]
     if not bright:
         return None
-    of_luma = LUMA_GAIN * _fit_line(bright, middle)[0]
+    votes = _add_votes(bright, middle)
+    of_luma = LUMA_GAIN * _fit_line(votes)[0]
     if min(middle, 1 - middle) < TOO_DARK * CLIPPED_MEAN * of_luma:  # points of light, or dots on white
         return NoiseBefore(0.0, 0.0, None)
-    level, share, growth = _fit_line(bright + coloured, middle)
+    level, share, growth = _fit_line(votes + _add_votes(coloured, middle))
     floor, gain = level**2 * (1 - share), level**2 * share / middle
     found = ShotNoise(gain, floor, least) if gain >= LEAST_GAIN else None
     if found is not None:
@@ -109,11 +110,15 @@ def _sort_blocks(plane: NoisePlane) -> list[_Bin]:
     return found
 
 
-def _fit_line(bins: list[_Bin], middle: float) -> tuple[float, float, float]:
-    """The mean of the likely levels at brightness `middle`, any being as likely at first; of the likeliest line the share of
-    its variance that grows with brightness, and by how much log-likelihood it is ahead of noise that does not grow.
+def _add_votes(bins: list[_Bin], middle: float) -> Array:
+    """Log-likelihood [SHARES, LEVELS] of noise that is LEVELS at brightness `middle`, in all bins."""
+    return sum((one.vote(middle) for one in bins), np.zeros((len(SHARES), len(LEVELS))))
+
+
+def _fit_line(total: Array) -> tuple[float, float, float]:
+    """The mean of the likely levels, any being as likely at first; of the likeliest line the share of its variance that grows
+    with brightness, and by how much log-likelihood [SHARES, LEVELS] it is ahead of noise that does not grow.
     """
-    total = sum((one.vote(middle) for one in bins), np.zeros((len(SHARES), len(LEVELS))))
     weights = LEVELS * np.exp(TEMPER * (total - total.max()))  # the levels lie in equal ratios
     share = float(SHARES[int(total.max(1).argmax()), 0])
     return float((weights * LEVELS).sum() / weights.sum()), share, float(total.max() - total[0].max())

@@ -4,6 +4,7 @@ A single frequency has too few nonzero coefficients if a picture is small, smoot
 conclusive: with the right one every coefficient is a multiple of its step, and none lies between zero and half a step.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -44,9 +45,9 @@ class Standard:
     score: float
 
 
-def find_standard(blocks: dict[tuple[int, int], Blocks]) -> Standard | None:
+def find_standard(blocks: Iterable[tuple[tuple[int, int], Blocks]]) -> Standard | None:
     """The blocks of a compression, of those at all offsets (`take_blocks`); None if no table fits."""
-    seen = {offset: _values(here) for offset, here in blocks.items()}
+    seen = {offset: _values(here) for offset, here in blocks}
     if max(_best(values, CLEAR_TABLE)[1] for values in seen.values()) < CLEAR_TABLE:
         return None
     found = [Standard(offset, *_best(values, CLEAR_TABLE - AHEAD)) for offset, values in seen.items()]
@@ -117,7 +118,7 @@ def _tables() -> Floats:
     return np.stack([standard_luma(int(quality)) for quality in QUALITIES]).astype(np.float32)
 
 
-def take_blocks(plane: Array, clear: Flags) -> dict[tuple[int, int], Blocks]:
+def take_blocks(plane: Array, clear: Flags) -> Iterator[tuple[tuple[int, int], Blocks]]:
     """Blocks at all 64 offsets from the middle of luma [H, W] in 0..255.
 
     clear  [H, W], where no channel touches black or white: such blocks are known

@@ -41,7 +41,9 @@ def share_clipped(pixels: Array, side: int, step: int) -> Array:
 def sum_windows(values: NDArray[Any], height: int, width: int) -> NDArray[Any]:
     """Sums over all windows of height x width of values [H, W, ...], from running totals."""
     totals = np.pad(values.cumsum(0).cumsum(1), ((1, 0), (1, 0), *[(0, 0)] * (values.ndim - 2)))
-    sums: NDArray[Any] = totals[height:, width:] - totals[:-height, width:] - totals[height:, :-width] + totals[:-height, :-width]
+    sums: NDArray[Any] = (
+        totals[height:, width:] - totals[:-height, width:] - totals[height:, :-width] + totals[:-height, :-width]
+    )
     return sums
 
 
