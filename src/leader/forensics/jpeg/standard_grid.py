@@ -29,11 +29,9 @@ SAFE_STEP = _CONSTANTS.count("safe_step")
 NOT_ZERO_CLIPPED = _CONSTANTS.number("not_zero_clipped")
 MOST_BLOCKS_FOR_GRID, MOST_VALUES = _CONSTANTS.counts("most_blocks_for_grid", "most_values")
 FEWEST_VALUES, FEWEST_BANDS = _CONSTANTS.counts("fewest_values", "fewest_bands")
-CLEAR_TABLE, AHEAD = _CONSTANTS.numbers("clear_table", "ahead")
+CLEAR_TABLE, AHEAD, FAR_OFF = _CONSTANTS.numbers("clear_table", "ahead", "far_off")
 ROUNDED = 0.01
 """Far above the error of a score in single precision."""
-FAR_OFF = 4.0
-"""Standard deviations by which the mean cosine of a part of the coefficients falls short of that of all at most."""
 
 
 @dataclass(frozen=True)
