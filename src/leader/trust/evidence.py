@@ -7,7 +7,7 @@ the loop shows, the rest are a few products with A.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.result import Step
 from leader.schedule import Grid, Schedule
-from leader.trust.remaining import measure_remaining, measure_remaining_white
+from leader.trust.remaining import SMALLEST, measure_remaining, measure_remaining_white
 from leader.trust.strips import LARGE
 from leader.trust.windows import average_windows
 from leader.uncertainty.covariance import error_covariance
@@ -247,6 +247,7 @@ class Told:
 
     seen, known, given  those of `Evidence`
     plain               the regularised inverse of y [C, H, W]
+    shares              by time, what y leaves of a first run's Sigma, as a share of it [H, W]: the same for others to 0.1 %
     """
 
     problem: Problem
@@ -254,6 +255,7 @@ class Told:
     known: Tensor | None
     given: Tensor | None
     plain: Tensor
+    shares: dict[int, Tensor] = field(default_factory=dict)
 
     @classmethod
     def read(cls, problem: Problem, like: Tensor) -> Told:
@@ -295,7 +297,7 @@ def gather(prior: Prior, problem: Problem, x: Tensor, watch: Watch, name: int = 
         kept.pulled.float().sqrt(),
         (inside[0] - told.plain).square().mean(0).sqrt(),
         told.seen,
-        _find_left(prior, problem, kept, told.known, noise),
+        _find_left(prior, kept, told),
         back[0].square().mean(0).sqrt(),
         told.known,
         told.given,
@@ -339,19 +341,23 @@ def _find_seen_share(problem: Problem, like: Tensor, noise: float) -> tuple[Tens
     return torch.stack(shares), known
 
 
-def _find_left(prior: Prior, problem: Problem, way: Way, known: Tensor | None, noise: float) -> Tensor:
+def _find_left(prior: Prior, way: Way, told: Told) -> Tensor:
     """What y leaves of Sigma at the late times [2, H, W]: one probe each, the same for every run. A large picture has no room
     for a solve: there all pixels count as equally uncertain and independent.
     """
+    problem, known, noise = told.problem, told.known, float(told.problem.sigma[0])
     shape, draw = (1, *problem.image_shape), torch.Generator().manual_seed(0)
     signs = (torch.randint(0, 2, shape, generator=draw, dtype=torch.int8) * 2 - 1).to(problem.y)
     found = []
     for time, sigma in zip(way.times[:LATE], way.sigma.to(problem.y)):
-        if sigma.numel() > LARGE:
-            found.append(measure_remaining_white(sigma, problem.operator, noise, known, signs))
-        else:
-            covariance = error_covariance(prior, time, sigma.expand(shape), largest=TILE)
-            found.append(measure_remaining(covariance, sigma, problem.operator, noise, known, signs))
+        if time not in told.shares:
+            if sigma.numel() > LARGE:
+                left = measure_remaining_white(sigma, problem.operator, noise, known, signs)
+            else:
+                covariance = error_covariance(prior, time, sigma.expand(shape), largest=TILE)
+                left = measure_remaining(covariance, sigma, problem.operator, noise, known, signs)
+            told.shares[time] = left / sigma.clamp_min(SMALLEST)
+        found.append(told.shares[time] * sigma)
     return torch.stack(found)
 
 
