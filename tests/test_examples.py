@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any
 
@@ -79,9 +79,8 @@ def test_what_cannot_be_had_is_one_sentence(folder: Path, text: str | None, name
 
 
 def test_installed_packages_announce_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = {"leader.methods": [EntryPoint("blend", "my_method:Blend", "leader.methods")]}
-    points["leader.methods"].append(EntryPoint("ddnm", "my_method:Blend", "leader.methods"))
-    monkeypatch.setattr(by_name, "entry_points", lambda group: points.get(group, []))
+    points = EntryPoints(EntryPoint(name, "my_method:Blend", "leader.methods") for name in ("blend", "ddnm"))
+    monkeypatch.setattr(by_name, "_scan_packages", lambda: points)
     registry = by_name.Registry("method", "leader.methods", METHODS.own, by_name.accept_class(Method))
     assert "blend" in list(registry) and registry["blend"].__name__ == "Blend"
     assert registry["ddnm"] is METHODS.own["ddnm"], "the package's own names cannot be taken"

@@ -16,7 +16,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import entry_points
 from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -75,7 +75,7 @@ class Registry(Mapping[str, V], Generic[V]):
     @cached_property
     def _announced(self) -> dict[str, str]:
         """References by entry point name; the package's own names cannot be overridden."""
-        found = (item for group in self.groups for item in entry_points(group=group))
+        found = (item for group in self.groups for item in _scan_packages().select(group=group))
         return {item.name: item.value for item in found if item.name not in self.own}
 
     def _take(self, name: str, found: Any) -> V:
@@ -83,6 +83,12 @@ class Registry(Mapping[str, V], Generic[V]):
             return self._adapt(found, name)
         except TypeError as error:
             raise UsageError(f"'{name}' cannot serve as a {self.kind}: {error}.") from error
+
+
+@cache
+def _scan_packages() -> Any:  # of another class before Python 3.12
+    """The entry points of all installed packages, which take milliseconds to read."""
+    return entry_points()
 
 
 def import_reference(reference: str, kind: str) -> Any:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from leader.errors import LeaderError
 from leader.operators import Blur, LinearOperator
@@ -54,19 +53,34 @@ def extended_blur(shape: tuple[int, int, int], kernel: Tensor, task: str) -> tup
 
 
 def extend(y: Tensor, operator: LinearOperator, window: Window) -> Tensor:
-    """y [B, C, H, W] of the picture -> a measurement of the whole frame that agrees with it inside the window."""
-    frame = operator.image_shape[1:]
-    inside = torch.zeros(1, 1, *frame)
+    """y [B, C, H, W] of the picture -> a measurement of the whole frame that agrees with it inside the window.
+
+    operator  circular, the same for all channels: a product at each frequency, where x is sought
+    """
+    height, width = operator.image_shape[1:]
+    inside = torch.zeros(1, 1, height, width)
     window.crop(inside).fill_(1)
-    start = _reflected(y, frame, window)
-    padded = inside * start
+    start = _reflected(y, (height, width), window)
+    point = torch.zeros(1, *operator.image_shape)
+    point[..., 0, 0] = 1
+    transfer = torch.fft.rfft2(operator.A(point)[:, :1])
+    down, across = (2 - 2 * torch.cos(2 * torch.pi * f) for f in (torch.fft.fftfreq(height), torch.fft.rfftfreq(width)))
+    rough = SMOOTHNESS * (down[:, None] + across)  # the Hessian of half the squared differences
+    # rfft2 holds most frequencies once for both signs: weighed so that sums of squares are those of pixels
+    weight = torch.full((width // 2 + 1,), 2.0).sqrt()
+    weight[:: width // 2] = 1  # the width is even
+    there, back = transfer / weight, transfer.conj() * weight
 
     def normal(x: Tensor) -> Tensor:
-        return operator.AT(inside * operator.A(x)) + SMOOTHNESS * _laplacian(x)
+        waves = torch.view_as_complex(x)
+        seen = inside * torch.fft.irfft2(there * waves, s=(height, width))
+        return torch.view_as_real(back * torch.fft.rfft2(seen) + rough * waves)
 
-    right = operator.AT(padded) - normal(start)
-    x = start + conjugate_gradients(normal, right, tolerance=1e-4, iterations=ITERATIONS)[0]
-    return padded + (1 - inside) * operator.A(x)
+    first = torch.view_as_real(weight * torch.fft.rfft2(start))
+    right = torch.view_as_real(back * torch.fft.rfft2(inside * start)) - normal(first)
+    x = first + conjugate_gradients(normal, right, tolerance=1e-4, iterations=ITERATIONS)[0]
+    blurred: Tensor = torch.fft.irfft2(there * torch.view_as_complex(x), s=(height, width))
+    return inside * start + (1 - inside) * blurred
 
 
 def blurred_by_camera(x: Tensor, kernel: Tensor, task: str) -> Tensor:
@@ -112,10 +126,3 @@ def _reflected(y: Tensor, frame: tuple[int, ...], window: Window) -> Tensor:
     rows = indices(window.height, window.top, frame[0])
     columns = indices(window.width, window.left, frame[1])
     return y.index_select(-2, rows).index_select(-1, columns)
-
-
-def _laplacian(x: Tensor) -> Tensor:
-    """-(periodic Laplacian) of x: the Hessian of half the squared differences."""
-    padded = F.pad(x, (1, 1, 1, 1), mode="circular")
-    around = padded[..., 2:, 1:-1] + padded[..., :-2, 1:-1] + padded[..., 1:-1, 2:] + padded[..., 1:-1, :-2]
-    return 4 * x - around

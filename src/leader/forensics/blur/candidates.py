@@ -69,7 +69,10 @@ def candidates(luma: Array, noise: NoiseEstimate, known: Flags | None = None) ->
     spread = [near for top in tops for near in _around(top, (1 / WIDTH_STEP, 1.0, WIDTH_STEP), 0.4)]
     fits = fine.fits(np.stack([transfer(shape, fine.at) for shape in spread]), 10)
     best = [_best(spread, fits.evidence, family) for family in FAMILIES]
-    refined = [_refined(fine, shape, tried) for shape in best if shape is not None]
+    scales = [np.ones(len(fine.at.f)), *(ridge_power(ridge, fine.at) for ridge in tried)]
+    odds = np.array([0.0] + [RIDGE_ODDS] * len(tried))
+    sharp = float((fine.fits(np.stack(scales)).evidence + odds).max())
+    refined = [_refined(fine, shape, scales, odds, sharp) for shape in best if shape is not None]
     return tuple(found for found in refined if found.shape.family != "line" or found.shape.width <= longest)
 
 
@@ -106,12 +109,13 @@ def _best(shapes: list[Shape], evidence: Array, family: Family) -> Shape | None:
     return shapes[max(own, key=lambda i: float(evidence[i]))] if own else None
 
 
-def _refined(seen: View, shape: Shape, tried: list[Ridge]) -> Found:
-    """The best width and angle near a shape, their errors, and the evidence once both are integrated out."""
+def _refined(seen: View, shape: Shape, scales: list[Array], odds: Array, sharp: float) -> Found:
+    """The best width and angle near a shape, their errors, and the evidence once both are integrated out.
+
+    scales, odds  powers [n] of the ridges of the scene, and the log odds of each
+    sharp         the log-evidence for no blur
+    """
     range_of = math.log(2 * WIDTHS[shape.family][1] / WIDTHS[shape.family][0])
-    scales = [np.ones(len(seen.at.f)), *(ridge_power(ridge, seen.at) for ridge in tried)]
-    odds = np.array([0.0] + [RIDGE_ODDS] * len(tried))
-    sharp = float((seen.fits(np.stack(scales)).evidence + odds).max())
     if shape.family == "line":
         scales = [scale * softness(std, seen.at) for scale in scales for std in (0.0, *SOFT_LENSES)]
         odds = np.add.outer(odds, np.array([0.0] + [SOFT_ODDS] * len(SOFT_LENSES))).reshape(-1)

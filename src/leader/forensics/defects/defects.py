@@ -60,14 +60,15 @@ def is_reduced(pixels: NDArray[np.float32]) -> bool:
     if len(seen) < FEWEST_LOOKED_AT:
         return False
     coloured = pixels.shape[2] == 3 and bool((seen != seen[:, :1]).any())
-    if coloured and len(np.unique(seen, axis=0)) <= PALETTE:
+    if coloured and all(len(np.unique(part, axis=0)) <= PALETTE for part in (seen[::8], seen)):
         return True
     return all(len(levels) > 1 and float(np.median(np.diff(levels))) >= WIDE_STEP for levels in map(np.unique, seen.T))
 
 
 def count_few_levels(pixels: NDArray[np.float32]) -> int | None:
     """Levels that a channel of pixels [H, W, C] uses at most, 2 or more; None where they are too many to be dithered."""
-    most = max(len(np.unique(channel)) for channel in np.moveaxis(pixels, 2, 0))
+    channels = np.sort(np.moveaxis(pixels, 2, 0).reshape(pixels.shape[2], -1))
+    most = int(np.count_nonzero(np.diff(channels), axis=1).max()) + 1
     return most if 2 <= most <= FEW_LEVELS else None
 
 

@@ -4,7 +4,7 @@ For coefficients c beyond half a step q, the mean of cos(2 pi c / q) is near 1 w
 falling density of c makes it negative, since most of them lie just beyond half a step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,9 +47,8 @@ def find_history(pixels: Array) -> JpegHistory | None:
     plane, clear = compute_luma(pixels), _unclipped(pixels)
     if min(plane.shape) < 6 * BLOCK:
         return None
-    blocks = take_blocks(plane, clear)
-    standard = find_standard(blocks)
-    offset = _grid(blocks, plane.shape) if standard is None else standard.offset
+    standard = find_standard(take_blocks(plane, clear))
+    offset = _grid(take_blocks(plane, clear), plane.shape) if standard is None else standard.offset
     if offset is None:
         return None
     if standard is not None and standard.score > CLEAR_STEP:
@@ -82,7 +81,7 @@ def matches_history(pixels: Array, history: JpegHistory) -> bool:
     return len(scores) < VOTES or float(np.median(scores)) > CLEAR_STEP / 2
 
 
-def _grid(blocks: dict[tuple[int, int], Blocks], shape: tuple[int, ...]) -> tuple[int, int] | None:
+def _grid(blocks: Iterable[tuple[tuple[int, int], Blocks]], shape: tuple[int, ...]) -> tuple[int, int] | None:
     """The offset whose blocks hold multiples of something at most frequencies, or None; SEARCHED_BLOCKS of the `blocks` of
     `take_blocks` are looked at.
 
@@ -94,7 +93,7 @@ def _grid(blocks: dict[tuple[int, int], Blocks], shape: tuple[int, ...]) -> tupl
     all_of_them, few = middle_blocks(shape, MOST_BLOCKS_FOR_GRID), middle_blocks(shape, SEARCHED_BLOCKS)
     starts = [(inner.start - outer.start) // BLOCK for inner, outer in zip(few, all_of_them, strict=True)]
     stops = [min(inner.stop, length) - outer.start for inner, outer, length in zip(few, all_of_them, shape, strict=True)]
-    for offset, here in blocks.items():
+    for offset, here in blocks:
         part = tuple(slice(first, (stop - by) // BLOCK) for first, stop, by in zip(starts, stops, offset, strict=True))
         coefficients = here.coefficients[part][..., rows, columns][here.known[part]]
         hopeful = _may_have_steps(coefficients, 40, 24)

@@ -1,5 +1,6 @@
 """The 8 x 8 blocks of a JPEG, recovered from its pixels: planes of luma and chroma, their DCT coefficients."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,7 @@ PATH = ("einsum_path", (0, 1), (0, 1))
 class Blocks:
     """Coefficients [R, C, 8, 8] in grey levels of 0..255, 128 taken off, and which blocks are `known` [R, C]."""
 
-    coefficients: Array
+    coefficients: NDArray[Any]
     known: Flags
 
 
@@ -64,19 +65,25 @@ def transform_blocks(plane: Array, offset: tuple[int, int] = (0, 0), known: Flag
     return Blocks(coefficients, whole)
 
 
-def transform_all_offsets(plane: Array, known: Flags) -> dict[tuple[int, int], Blocks]:
-    """`transform_blocks` at each of the 64 offsets; what has the same rows is multiplied along them once."""
-    found = {}
+def transform_all_offsets(plane: Array, known: Flags) -> Iterator[tuple[tuple[int, int], Blocks]]:
+    """Each of the 64 offsets with its `transform_blocks`, in single precision.
+
+    What has the same rows is multiplied along them once. All blocks together would take longer to store than to compute.
+    """
+    dct, values = DCT.astype(np.float32), (plane - 128).astype(np.float32)
+    below, width = len(plane) - BLOCK + 1, plane.shape[1]
+    rows = np.stack([values[row : row + below] for row in range(BLOCK)]).reshape(BLOCK, -1)
+    turned = (dct @ rows).reshape(BLOCK, below, width).swapaxes(0, 1)  # [H - 7, 8, W]
+    for step in (1, 2, 4):  # whether 8 pixels in a row are known, then 8 rows of them
+        known = known[:-step] & known[step:]
+        known = known[:, :-step] & known[:, step:]
     for top in range(BLOCK):
-        height, width = (plane.shape[0] - top) // BLOCK, plane.shape[1]
-        rows = (plane[top : top + BLOCK * height] - 128).reshape(height, BLOCK, width)
-        turned = np.tensordot(DCT, rows, ((1,), (1,)))  # [8, R, W]
+        lines = np.ascontiguousarray(turned[top::BLOCK])
         for left in range(BLOCK):
-            across = (width - left) // BLOCK
-            cut = turned[:, :, left : left + BLOCK * across].reshape(-1, BLOCK)
-            coefficients = (cut @ DCT.T).reshape(BLOCK, height, across, BLOCK).transpose(1, 2, 0, 3)
-            found[top, left] = Blocks(coefficients, np.asarray(_tiles(known[top:, left:]).all(axis=(2, 3))))
-    return found
+            whole = known[top::BLOCK, left::BLOCK]
+            cut = lines[..., left : left + BLOCK * whole.shape[1]].reshape(-1, BLOCK)
+            coefficients = (cut @ dct.T).reshape(len(lines), BLOCK, -1, BLOCK).swapaxes(1, 2)
+            yield (top, left), Blocks(coefficients, whole)
 
 
 def middle_blocks(shape: tuple[int, ...], most: int) -> tuple[slice, slice]:

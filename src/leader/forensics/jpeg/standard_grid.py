@@ -4,6 +4,7 @@ A single frequency has too few nonzero coefficients if a picture is small, smoot
 conclusive: with the right one every coefficient is a multiple of its step, and none lies between zero and half a step.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,8 +20,8 @@ Floats = NDArray[np.float32]
 Seen = tuple[Floats, NDArray[np.intp], Flags]
 
 QUALITIES = np.arange(8, 98)
-TOGETHER = 256
-"""Coefficients that are compared with all tables at a time: what that takes stays in the processor's cache."""
+PARTS = tuple(slice(first, None, step) for first, step in ((0, 8), (4, 8), (2, 4), (1, 2)))
+"""Of the coefficients, all over the picture each: every part is compared with the tables that those before it have left."""
 _CONSTANTS = read_constants("jpeg.standard_grid")
 SMALLEST_STEP = _CONSTANTS.count("smallest_step")
 NOT_ZERO = _CONSTANTS.number("not_zero")
@@ -28,7 +29,7 @@ SAFE_STEP = _CONSTANTS.count("safe_step")
 NOT_ZERO_CLIPPED = _CONSTANTS.number("not_zero_clipped")
 MOST_BLOCKS_FOR_GRID, MOST_VALUES = _CONSTANTS.counts("most_blocks_for_grid", "most_values")
 FEWEST_VALUES, FEWEST_BANDS = _CONSTANTS.counts("fewest_values", "fewest_bands")
-CLEAR_TABLE, AHEAD = _CONSTANTS.numbers("clear_table", "ahead")
+CLEAR_TABLE, AHEAD, FAR_OFF = _CONSTANTS.numbers("clear_table", "ahead", "far_off")
 ROUNDED = 0.01
 """Far above the error of a score in single precision."""
 
@@ -42,9 +43,9 @@ class Standard:
     score: float
 
 
-def find_standard(blocks: dict[tuple[int, int], Blocks]) -> Standard | None:
+def find_standard(blocks: Iterable[tuple[tuple[int, int], Blocks]]) -> Standard | None:
     """The blocks of a compression, of those at all offsets (`take_blocks`); None if no table fits."""
-    seen = {offset: _values(here) for offset, here in blocks.items()}
+    seen = {offset: _values(here) for offset, here in blocks}
     if max(_best(values, CLEAR_TABLE)[1] for values in seen.values()) < CLEAR_TABLE:
         return None
     found = [Standard(offset, *_best(values, CLEAR_TABLE - AHEAD)) for offset, values in seen.items()]
@@ -59,19 +60,17 @@ def _best(seen: Seen, least: float) -> tuple[int, float]:
     values, bands, cut = seen
     tried = np.flatnonzero(_bounds(seen) >= least - ROUNDED)
     total, count = np.zeros(len(tried)), np.zeros(len(tried), np.intp)
-    for first in range(0, max(1, len(values)), TOGETHER):
-        left = len(values) - first  # whose cosines are at most 1
-        hopeful = total + left >= (least - ROUNDED) * (count + left)
+    for part in PARTS:
+        hopeful = total >= (least - ROUNDED) * count - FAR_OFF * np.sqrt(count)
         tried, total, count = tried[hopeful], total[hopeful], count[hopeful]
         if not len(tried):
             return 0, -1.0
-        part = slice(first, first + TOGETHER)
         steps = _tables()[tried][:, bands[part]]
         phase = values[part] / steps
         beyond = phase > 0.5
-        used = np.where(cut[part], (steps >= SAFE_STEP) & beyond, steps >= SMALLEST_STEP)
+        used = (steps >= np.where(cut[part], SAFE_STEP, SMALLEST_STEP)) & (beyond | ~cut[part])
         cosine = np.where(beyond, np.cos(np.float32(2 * np.pi) * phase), np.float32(-1))
-        total += np.where(used, cosine, 0).sum(1)
+        total += (cosine * used).sum(1)
         count += used.sum(1)
     scores = np.where(count >= FEWEST_VALUES, total / np.maximum(count, 1), -1)
     best = len(scores) - 1 - int(scores[::-1].argmax())  # of equal ones the finest
@@ -92,7 +91,7 @@ def _bounds(seen: Seen) -> Array:
     end = np.where(cut, safe[bands], small[bands])
     ones = _running(begin, end)
     minus = _running(np.zeros_like(begin[~cut]), np.minimum(begin, end)[~cut])
-    bounds: Array = (ones - minus) / np.maximum(ones + minus, 1)
+    bounds: Array = np.where(ones + minus >= FEWEST_VALUES, (ones - minus) / np.maximum(ones + minus, 1), -1)
     return bounds
 
 
@@ -117,7 +116,7 @@ def _tables() -> Floats:
     return np.stack([standard_luma(int(quality)) for quality in QUALITIES]).astype(np.float32)
 
 
-def take_blocks(plane: Array, clear: Flags) -> dict[tuple[int, int], Blocks]:
+def take_blocks(plane: Array, clear: Flags) -> Iterator[tuple[tuple[int, int], Blocks]]:
     """Blocks at all 64 offsets from the middle of luma [H, W] in 0..255.
 
     clear  [H, W], where no channel touches black or white: such blocks are known
@@ -129,8 +128,9 @@ def take_blocks(plane: Array, clear: Flags) -> dict[tuple[int, int], Blocks]:
 def _values(blocks: Blocks) -> Seen:
     """Coefficients [N] that rounding does not explain, their bands 1 to 63, and which are of blocks with clipped pixels."""
     sizes = np.abs(blocks.coefficients.astype(np.float32, order="C")).reshape(-1, BLOCK * BLOCK)
+    sizes[:, 0] = 0
     known = blocks.known.reshape(-1)
     least = np.where(known, np.float32(NOT_ZERO), np.float32(NOT_ZERO_CLIPPED))
-    places = np.flatnonzero((sizes > least[:, None]) & (np.arange(BLOCK * BLOCK) > 0))
+    places = np.flatnonzero(sizes > least[:, None])
     rows, bands = np.divmod(places[:: max(1, len(places) // MOST_VALUES)], BLOCK * BLOCK)
     return sizes[rows, bands], bands, ~known[rows]

@@ -38,6 +38,8 @@ _EDGES = np.array([1.0, 1.75, 2.5, 4.0, 5.5, 7.0, 8.5, 10.0, 11.5, 13.0, 14.5])
 _GROUPS = np.digitize(_FREQUENCY, _EDGES)
 """[16, 16] rings of frequencies that share their power: 0 is the mean of a block, the corners are one."""
 _SIZES = np.bincount(_GROUPS.reshape(-1)).astype(np.float64)
+_MEANS: Array = (_GROUPS.reshape(-1, 1) == np.arange(len(_SIZES))) / _SIZES
+"""[256, rings], what makes the mean power of each ring of a block."""
 
 
 def noise_spectrum(
@@ -84,12 +86,13 @@ def _rings(pixels: Array, known: Flags | None) -> tuple[Array, Flags] | None:
     """Power [3, R, X, rings] of blocks per axis of colour and ring of frequencies, and which [R, X] to look at; None where
     those are too few.
     """
-    windows, usable = view_windows(pixels, known, SIDE)
-    usable &= find_unsaturated(share_clipped(windows), LOOKED_AT_CLIPPED)  # clipped noise is weaker, but of the same shape
+    share = share_clipped(pixels, SIDE, SIDE // 2)
+    # clipped noise is weaker, but of the same shape
+    usable = view_windows(pixels, known, SIDE)[1] & find_unsaturated(share, LOOKED_AT_CLIPPED)
     if usable.size < FEWEST_IN_PICTURE or int(usable.sum()) < FEWEST_BLOCKS:
         return None
     power = transform_windows(pixels, OPPONENT, SIDE) ** 2
-    return np.stack([power[..., ring == _GROUPS].mean(-1) for ring in range(_GROUPS.max() + 1)], axis=-1), usable
+    return power.reshape(*power.shape[:3], -1) @ _MEANS, usable
 
 
 def _lasting(rings: Array, usable: Flags) -> Array:

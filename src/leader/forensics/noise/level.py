@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from leader.errors import LeaderError
 from leader.forensics.constants import read_constants
 from leader.forensics.noise.clipping import before_clipping
-from leader.forensics.noise.windows import find_unsaturated, share_clipped
+from leader.forensics.noise.windows import find_unsaturated, share_clipped, sum_windows
 
 Array = NDArray[np.float64]
+Places = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 _CONSTANTS = read_constants("noise.level")
 MOST_PATCHES, FLAT_ROUNDS = _CONSTANTS.counts("most_patches", "flat_rounds")
@@ -43,6 +44,8 @@ class _Choice:
 
 
 COLOUR, GREY = _Choice(5, 2.0), _Choice(7, 0.5)
+TOGETHER = 1024
+"""Patches that are taken at a time: new memory costs more than what is done with it."""
 TOLERANCE = 3.0
 """Standard deviations of gradient energy beyond its mean that still count as flat."""
 
@@ -55,18 +58,19 @@ def estimate_noise(image: NDArray[np.floating], known: NDArray[np.bool_] | None 
     pixels = np.asarray(image, dtype=np.float64)
     choice = COLOUR if pixels.shape[2] == 3 else GREY
     where = _places(pixels.shape, known, choice.side)
-    rows, columns = where
-    patches: Array = sliding_window_view(pixels, (choice.side,) * 2, axis=(0, 1))[rows, columns]
     surroundings = _surrounding_energy(pixels, choice.side, where)
     clipped = bool(pixels.min() >= 0 and pixels.max() <= 1)
     if clipped:
-        usable = find_unsaturated(share_clipped(patches))
-        patches, surroundings = patches[usable], surroundings[usable]
-    level, flat = _flat_level(patches.reshape(len(patches), -1), surroundings, choice, pixels.shape[2])
-    return before_clipping(level, flat.reshape(-1, choice.side**2).mean(1)) if clipped else level
+        usable = find_unsaturated(share_clipped(pixels, choice.side, 1)[where])
+        where, surroundings = (where[0][usable], where[1][usable]), surroundings[usable]
+    level, flat = _flat_level(pixels, where, surroundings, choice)
+    if not clipped:
+        return level
+    brightness = sum_windows(pixels, choice.side, choice.side)[flat] / choice.side**2
+    return before_clipping(level, brightness.clip(0, 1))  # running totals are rounded
 
 
-def _places(shape: tuple[int, ...], known: NDArray[np.bool_] | None, side: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _places(shape: tuple[int, ...], known: NDArray[np.bool_] | None, side: int) -> Places:
     """Top rows and left columns of patches that are fully known, evenly spread over the picture."""
     height, width, channels = shape
     if min(height, width) < 3 * side:
@@ -87,7 +91,7 @@ def _places(shape: tuple[int, ...], known: NDArray[np.bool_] | None, side: int) 
     return chosen // across, chosen % across
 
 
-def _surrounding_energy(pixels: Array, side: int, where: tuple[NDArray[np.intp], NDArray[np.intp]]) -> Array:
+def _surrounding_energy(pixels: Array, side: int, where: Places) -> Array:
     """Mean gradient energy of the four patches that touch each patch.
 
     Texture continues beyond a patch, its noise does not: judged by its neighbours, a patch is not chosen for happening to have
@@ -95,7 +99,7 @@ def _surrounding_energy(pixels: Array, side: int, where: tuple[NDArray[np.intp],
     """
     down = (np.diff(pixels, axis=0) ** 2).sum(2)
     across = (np.diff(pixels, axis=1) ** 2).sum(2)
-    energy = _window_sums(down, side - 1, side) + _window_sums(across, side, side - 1)
+    energy = sum_windows(down, side - 1, side) + sum_windows(across, side, side - 1)
     rows, columns = where
     last_row, last_column = energy.shape[0] - 1, energy.shape[1] - 1
     above, below = rows - side, rows + side
@@ -110,26 +114,40 @@ def _surrounding_energy(pixels: Array, side: int, where: tuple[NDArray[np.intp],
     return mean
 
 
-def _window_sums(values: Array, height: int, width: int) -> Array:
-    """Sums over all windows of height x width, from running totals."""
-    totals = np.pad(values.cumsum(0).cumsum(1), ((1, 0), (1, 0)))
-    sums: Array = totals[height:, width:] - totals[:-height, width:] - totals[height:, :-width] + totals[:-height, :-width]
-    return sums
-
-
-def _flat_level(rows: Array, surroundings: Array, choice: _Choice, channels: int) -> tuple[float, Array]:
-    """Noise level of the patches [N, pixels] whose surroundings are flat at that level, and those patches."""
+def _flat_level(pixels: Array, where: Places, surroundings: Array, choice: _Choice) -> tuple[float, Places]:
+    """Noise level of the patches whose surroundings are flat at that level, and where those are."""
+    channels = pixels.shape[2]
     mean, spread = _energy_moments(choice.side, channels)
-    level, flat = _bulk_level(rows, choice.overlap), rows
+    kept = np.ones(len(surroundings), bool)
+    moments = _sum_moments(pixels, where, kept, choice.side)
+    level = _bulk_level(moments, len(kept), choice.overlap)
     for _ in range(FLAT_ROUNDS):
         keep = surroundings < level**2 * (mean + TOLERANCE * spread / 2)  # the mean of four
-        if keep.sum() < 8 * rows.shape[1]:
+        if keep.sum() < 8 * channels * choice.side**2:
             break
-        before, flat = level, rows[keep]
-        level = _bulk_level(flat, choice.overlap)
+        if (keep != kept).sum() < keep.sum():
+            moments += _sum_moments(pixels, where, keep & ~kept, choice.side)
+            moments -= _sum_moments(pixels, where, kept & ~keep, choice.side)
+        else:
+            moments = _sum_moments(pixels, where, keep, choice.side)
+        before, kept = level, keep
+        level = _bulk_level(moments, int(kept.sum()), choice.overlap)
         if abs(level - before) < 2e-3 * before:
             break
-    return level, flat
+    return level, (where[0][kept], where[1][kept])
+
+
+def _sum_moments(pixels: Array, where: Places, chosen: NDArray[np.bool_], side: int) -> Array:
+    """[d + 1, d]: the sum of products of pixels over the chosen patches of d pixels, and last that of the pixels themselves."""
+    windows = sliding_window_view(pixels - pixels[:1, :1], (side, side), axis=(0, 1))  # flat pictures give exactly 0
+    size, top, left = pixels.shape[2] * side**2, where[0][chosen], where[1][chosen]
+    moments = np.zeros((size + 1, size))
+    for first in range(0, len(top), TOGETHER):
+        part = slice(first, first + TOGETHER)
+        rows = windows[top[part], left[part]].reshape(-1, size)
+        moments[:-1] += rows.T @ rows
+        moments[-1] += rows.sum(0)
+    return moments
 
 
 def _energy_moments(side: int, channels: int) -> tuple[float, float]:
@@ -142,16 +160,18 @@ def _energy_moments(side: int, channels: int) -> tuple[float, float]:
     return channels * float(np.trace(both)), math.sqrt(2 * channels * float((both * both).sum()))
 
 
-def _bulk_level(rows: Array, overlap: float) -> float:
-    """sqrt of the mean of the eigenvalues that are left when mean and median agree.
+def _bulk_level(moments: Array, count: int, overlap: float) -> float:
+    """sqrt of the mean of the eigenvalues that are left when mean and median agree, of so many patches with these moments.
 
     Even for pure noise the eigenvalues of n draws in d dimensions spread, and their median lies below their
     mean by about d / 3n (Marchenko-Pastur): that much is no sign of content.
     """
-    values = np.maximum(np.linalg.eigvalsh(np.cov(rows.T))[::-1], 0)
-    skew = min(0.3, overlap * len(values) / len(rows) / 3)
+    covariance = (moments[:-1] - np.outer(moments[-1], moments[-1] / count)) / (count - 1)
+    values = np.maximum(np.linalg.eigvalsh(covariance)[::-1], 0)
+    skew = min(0.3, overlap * len(values) / count / 3)
     for first in range(len(values)):
         rest = values[first:]
-        if np.median(rest) >= rest.mean() * (1 - skew):
+        median = (rest[len(rest) // 2] + rest[(len(rest) - 1) // 2]) / 2
+        if median >= rest.mean() * (1 - skew):
             return math.sqrt(float(rest.mean()))
     return math.sqrt(float(values[-1]))

@@ -123,12 +123,11 @@ class Blocks:
     @classmethod
     def of(cls, pixels: Array, known: Flags | None) -> Blocks | None:
         """Those of pixels [H, W, C]; None if too few of them are usable."""
-        windows, usable = view_windows(pixels, known, BLOCK)
-        usable &= share_clipped(windows) <= MOST_LOST
+        usable = view_windows(pixels, known, BLOCK)[1] & (share_clipped(pixels, BLOCK, BLOCK // 2) <= MOST_LOST)
         if int(usable.sum()) < FEWEST_FITTED:
             return None
         coefficients = np.moveaxis(transform_windows(pixels, np.eye(pixels.shape[2]), BLOCK), 0, 2)
-        mean = windows.mean((3, 4))
+        mean = coefficients[..., 0, 0] / BLOCK
         # relative to the brightness, otherwise dark blocks would always be the flattest
         energy = (coefficients[..., STRUCTURE] ** 2).sum((2, 3)) / (mean.mean(2) + 0.05)
         return cls(coefficients, mean, usable, energy)

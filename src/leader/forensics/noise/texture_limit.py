@@ -77,7 +77,7 @@ def _look_at(pixels: Array, known: Flags | None) -> tuple[Array, Flags, Array]:
     """
     windows, whole = view_windows(pixels, known, BLOCK)
     axes = OPPONENT if pixels.shape[2] == 3 else np.eye(1)
-    return windows, whole & find_unsaturated(share_clipped(windows)), transform_windows(pixels, axes, BLOCK)
+    return windows, whole & find_unsaturated(share_clipped(pixels, BLOCK, BLOCK // 2)), transform_windows(pixels, axes, BLOCK)
 
 
 def _beside_content(plane: Array, usable: Flags) -> float:

@@ -1,5 +1,7 @@
 """Overlapping square windows of a picture, half a side apart: which are known, how much of them is clipped, their DCT."""
 
+from typing import Any
+
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
@@ -29,10 +31,20 @@ def transform_windows(pixels: Array, axes: Array, side: int) -> Array:
     return found
 
 
-def share_clipped(patches: NDArray[np.float64]) -> Array:
-    """The largest share of pixels at black or white in any channel of patches [..., C, n, n]."""
-    share: Array = ((patches <= 0) | (patches >= 1)).mean(axis=(-2, -1)).max(axis=-1)
+def share_clipped(pixels: Array, side: int, step: int) -> Array:
+    """The largest share of pixels at black or white in any channel of windows [R, X] of pixels [H, W, C], a step apart."""
+    clipped = sum_windows((pixels <= 0) | (pixels >= 1), side, side)[::step, ::step]
+    share: Array = clipped.max(-1) / side**2
     return share
+
+
+def sum_windows(values: NDArray[Any], height: int, width: int) -> NDArray[Any]:
+    """Sums over all windows of height x width of values [H, W, ...], from running totals."""
+    totals = np.pad(values.cumsum(0).cumsum(1), ((1, 0), (1, 0), *[(0, 0)] * (values.ndim - 2)))
+    sums: NDArray[Any] = (
+        totals[height:, width:] - totals[:-height, width:] - totals[height:, :-width] + totals[:-height, :-width]
+    )
+    return sums
 
 
 def find_unsaturated(share: Array, least: float = 0.1, instead: float = 0.5) -> Flags:
