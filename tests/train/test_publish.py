@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +62,13 @@ def test_a_state_becomes_a_prior_that_the_command_line_takes(tmp_path: Path, mon
         return fit_coarse_gaussian(images, *words)
 
     monkeypatch.setattr(publishing, "fit_coarse_gaussian", fit)
+
+    def watch(real: Any, images: Path, side: int) -> Any:
+        fitted.append(images)
+        return real(images, side)
+
     for name in ("crops_of_both_sizes", "central_crops"):
-        cut = getattr(publishing, name)
-        monkeypatch.setattr(publishing, name, lambda images, side, cut=cut: (fitted.append(images), cut(images, side))[1])
+        monkeypatch.setattr(publishing, name, partial(watch, getattr(publishing, name)))
     held_out = write_pictures(tmp_path / "held out", count=1, size=(260, 264))
     published = publish_state(tmp_path / "run", pictures, held_out, out, told.append)
     held = [held_out, held_out]
