@@ -61,9 +61,9 @@ def image(values: NDArray[np.float64]) -> Image.Image:
     return Image.fromarray(values.round().clip(0, 255).astype(np.uint8))
 
 
-def jpeg(picture: Image.Image, quality: int) -> Image.Image:
+def jpeg(picture: Image.Image, quality: int, **options: Any) -> Image.Image:
     buffer = io.BytesIO()
-    picture.save(buffer, "JPEG", quality=quality)
+    picture.save(buffer, "JPEG", quality=quality, **options)
     return Image.open(buffer)
 
 
@@ -92,7 +92,10 @@ def test_a_blurred_picture() -> None:
     assert set(blur) == {"family", "width", "angle", "width_error", "confidence", "kernel"}
     assert blur["family"] == "gaussian" and blur["width"] == pytest.approx(2, rel=0.1) and blur["angle"] is None
     assert 0.7 <= blur["confidence"] < 1 and 0 < blur["width_error"] < 0.4
-    assert found.advice is not None and found.advice.task == "deblur" and found.advice.options["kernel"] == blur["kernel"]
+    assert found.advice is not None and blur["width_error"] / blur["width"] == pytest.approx(
+        found.advice.options["kernel_doubt"], abs=1e-3
+    ), "in pixels"
+    assert found.advice.task == "deblur" and found.advice.options["kernel"] == blur["kernel"]
     assert content["advice"]["command"] == found.command
     assert "standard deviation 2.0 pixels" in found.in_words()
 
@@ -111,6 +114,7 @@ def test_a_jpeg_and_its_copy() -> None:
     content = checked(diagnose(file))
     assert content["jpeg"]["quality"] == 40 and content["jpeg"]["sampling"] == "4:2:0" and not content["jpeg"]["resaved"]
     assert content["jpeg"]["visible"] and content["jpeg"]["error"] > 0.012
+    assert checked(diagnose(jpeg(image(scene()), 40, subsampling=1)))["jpeg"]["sampling"] == "4:2:2"
     copy = checked(diagnose(file.convert("RGB")))
     assert copy["jpeg"]["resaved"] and abs(copy["jpeg"]["quality"] - 40) <= 6
     assert "was a JPEG before" in " ".join(copy["words"])

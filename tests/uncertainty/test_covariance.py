@@ -49,12 +49,12 @@ OPERATORS: dict[str, LinearOperator] = {
 def test_a_spectrum_reproduces_its_nodes_and_has_unit_mean() -> None:
     spectrum = toy_spectrum()
     abar = 1 / (1 + math.exp(-4.0))  # s^2 = exp(-4): the first node
-    table = spectrum.at(abar, 8, 8)
+    table = spectrum.at(abar, 8, 12)
     assert float(table.diagonal(dim1=-2, dim2=-1).mean()) == pytest.approx(1)
     radius = dct_radius(8, 8)
     assert float(radius[0, 2]) == pytest.approx(0.125) and float(radius[3, 4]) == pytest.approx(math.hypot(3, 4) / 16)
-    ratio = table[0, 4] / table[0, 0]  # radius 0.25 is a node; the mean has a row of its own, times the pixels
-    expected = spectrum.power[0, 2] / (64 * spectrum.mean[0])
+    ratio = table[0, 6] / table[0, 0]  # radius 0.25 is a node; the mean has a row of its own, times the pixels
+    expected = spectrum.power[0, 2] / (96 * spectrum.mean[0])
     assert torch.allclose(ratio, expected, rtol=1e-9)
     between = torch.linalg.eigvalsh(spectrum.at(0.5, 8, 8))
     assert float(between.min()) > 0  # blends of covariances are covariances
