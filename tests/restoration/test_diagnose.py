@@ -325,7 +325,7 @@ def test_what_lies_in_a_hole_is_not_looked_at() -> None:
 def test_numbers_of_numpy_are_plain_in_json() -> None:
     """Measurements hand over NumPy's numbers, whose comparisons are NumPy's truth values."""
     noise = NoiseEstimate(np.float64(0.07), np.float32(0.02), 0.001, JpegHistory((16,) * 64, None, (1, 1)))  # type: ignore[arg-type]
-    found = Findings((40, 30), 8, np.bool_(True), noise, BlurSearch(None, "?"), None, (), np.float32(0.25), 0.0)  # type: ignore[arg-type]
+    found = Findings((400, 300), 8, np.bool_(True), noise, BlurSearch(None, "?"), None, (), np.float32(0.25), 0.0)  # type: ignore[arg-type]
     content = json.loads(json.dumps(Diagnosis(found, None).as_dict(), allow_nan=False))
     assert content["grey"] is True and content["noise"]["visible"] is True and content["jpeg"]["visible"] is True
     assert content["defects"]["share"] == 0.25
