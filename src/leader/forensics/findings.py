@@ -54,6 +54,15 @@ class Findings:
     @property
     def noisy(self) -> bool:
         """Whether there is noise worth removing."""
+        if self.noise is None or not self.seems_noisy:
+            return False
+        # colour, in which texture has next to nothing, would tell
+        told = not self.grey and self.history is None and self.noise.spectrum is None
+        return told or not self.tiny or self.noise_level >= TINY_NOISE
+
+    @property
+    def seems_noisy(self) -> bool:
+        """Whether there is noise worth removing, or, in a tiny picture, detail that looks like it."""
         least, noise = VISIBLE_NOISE, self.noise
         if noise is None or self.dithered:
             return False
@@ -61,8 +70,6 @@ class Findings:
             return False  # what such coarse steps leave is content
         if noise.spectrum is None:
             least = max(least, BEYOND_JPEG * noise.compression)
-        if self.tiny and (self.grey or noise.history is not None or noise.spectrum is not None):
-            least = max(least, TINY_NOISE)  # colour, in which texture has next to nothing, does not tell
         return self.noise_level >= least
 
     @property

@@ -354,10 +354,10 @@ def _noise(found: Findings) -> list[str]:
         return []
     if noise is None:
         return ["Its noise cannot be measured: the picture is too small or too empty."]
+    if found.seems_noisy and not found.noisy:
+        fact = f"It is too small to tell whether its detail is noise of up to {found.noise_level:.2g}."
+        return [Note("tiny", fact, Remedy("remove that", {"task": "denoise"}))]
     if not found.noisy and found.noise_level >= VISIBLE_NOISE:
-        if found.tiny:
-            fact = f"It is too small to tell whether its detail is noise of up to {found.noise_level:.2g}."
-            return [Note("tiny", fact, Remedy("remove that", {"task": "denoise"}))]
         return ["Its noise is weak beside the error of its compression."]
     if not found.noisy:
         return [f"Its noise is weak (at most {found.noise_level:.3f} of the range)."]
