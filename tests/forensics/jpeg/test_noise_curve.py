@@ -11,6 +11,7 @@ from leader.forensics import NotExamined, examine
 from leader.forensics.jpeg.noise_planes import read_chroma, read_luma
 from leader.forensics.jpeg.quantised_noise import NOISES, profile_noise
 from leader.forensics.noise.estimate import COARSE_COLOUR, COARSE_GROWING, NoiseEstimate
+from leader.forensics.noise.light import LightNoise
 from leader.pictures import from_pil
 
 
@@ -39,6 +40,37 @@ def test_counted_light_behind_jpeg(channels: int, peak: int, quality: int) -> No
     for brightness in (0.3, 0.6):
         assert float(found.shot.std(np.array(brightness))) == pytest.approx(np.sqrt(brightness / peak), rel=0.2)
     assert found.white == pytest.approx(np.sqrt(truth.mean() / peak), rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("channels", "read", "gain", "quality"), [(3, 0.04, 0.0, 88), (3, 0.02, 0.006, 92), (1, 0.04, 0.001, 85)]
+)
+def test_noise_of_light_behind_jpeg(channels: int, read: float, gain: float, quality: int) -> None:
+    truth = scene(channels)
+    light = truth**2.2
+    drawn = light + np.sqrt(gain * light + read**2) * np.random.default_rng(3).standard_normal(truth.shape)
+    seen = drawn.clip(0) ** (1 / 2.2)
+    found = read_noise(seen, quality)
+    assert isinstance(found.shot, LightNoise) and found.history is not None and found.spectrum is None
+    middle = np.array([0.45, 0.75])  # the derivative of pixels by light, where noise is far weaker than light
+    expected = np.sqrt(gain * middle**2.2 + read**2) * middle**-1.2 / 2.2
+    np.testing.assert_allclose(found.shot.std(middle), expected, rtol=0.25)  # the shares that are tried differ by as much
+    assert found.white == pytest.approx(np.sqrt(((seen.clip(0, 1) - truth) ** 2).mean()), rel=0.15)
+    more = found.raised()
+    times = COARSE_GROWING if channels == 3 else 1.0
+    assert isinstance(more.shot, LightNoise) and more.white == times * found.white
+    assert more.shot.floor == pytest.approx(times**2 * found.shot.floor)
+
+
+def test_weak_noise_of_light_and_noise_of_one_colour_are_not_said_to_fall() -> None:
+    """Weak beside the error of the compression, it may be texture of the shadows."""
+    rng = np.random.default_rng(3)
+    draw = rng.standard_normal((192, 256, 3))
+    for light in (scene(3) ** 2.2 + 0.005 * draw, scene(3) ** 2.2 + 0.04 * draw[..., :1]):
+        assert read_noise(light.clip(0) ** (1 / 2.2), 80).shot is None
+    shadows = scene(3) ** 2.2 + 0.012 * draw
+    assert read_noise(shadows.clip(0) ** (1 / 2.2), 95).shot is not None
+    assert read_noise(shadows.clip(0) ** (1 / 2.2), 40).shot is None
 
 
 def test_white_noise_and_none_do_not_grow() -> None:

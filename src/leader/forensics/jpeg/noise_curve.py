@@ -1,7 +1,9 @@
-"""The noise of a picture before it became a JPEG, and how it grew with brightness: variance = floor + gain * brightness.
+"""The noise of a picture before it became a JPEG, and how it grew or fell with brightness.
+
+It grows as variance = floor + gain * brightness, and falls as noise of light does behind a camera's gamma (`noise.light`).
 
 Blocks of luma, Cb and Cr are sorted by brightness into bins, and the flattest of each bin tell how likely every noise level is
-there, by how often their coefficients fell into cells of the steps (`quantised_noise`). One line is sought that all bins agree
+there, by how often their coefficients fell into cells of the steps (`quantised_noise`). One law is sought that all bins agree
 with: a bin of flat blocks says much, one of texture little. Its level is the mean of the likely ones; the likeliest of all
 jumps between none and far too much where there is hardly more than texture, or where coarse steps leave little. The noise of a
 plane is that of R, G and B weighed by the squares of their shares; each has the variance of its own brightness, less what
@@ -19,6 +21,7 @@ from leader.forensics.jpeg.blocks import LUMA_GAIN, Array, Flags
 from leader.forensics.jpeg.noise_planes import NoisePlane, read_chroma, read_luma
 from leader.forensics.jpeg.quantised_noise import FEWEST_FLAT_BLOCKS, NOISES, choose_flat_blocks, profile_noise
 from leader.forensics.noise.clipping import share_left
+from leader.forensics.noise.light import GAMMA, LightNoise
 from leader.forensics.noise.shot import GROWING, ShotNoise
 from leader.pictures.jpeg_history import JpegHistory
 
@@ -26,8 +29,10 @@ _CONSTANTS = read_constants("jpeg.noise_curve")
 MOST_BINS = _CONSTANTS.count("most_bins")
 TEMPER, CLEAR_GROWTH = _CONSTANTS.numbers("temper", "clear_growth")
 LEAST_GAIN, LEAST_SURVIVING, TOO_DARK = _CONSTANTS.numbers("least_gain", "least_surviving", "too_dark")
-SHARES = np.linspace(0, 1, 11)[:, None]
-"""Of the variance at the mean brightness that grow with it."""
+CLEAR_FALL, FAINTEST_LIGHT = _CONSTANTS.numbers("clear_fall", "faintest_light")
+MOST_GREY, BEYOND_ERROR = _CONSTANTS.numbers("most_grey", "beyond_error")
+SHARES, LIGHT_SHARES = np.linspace(0, 1, 11), np.array([0.0, 0.1, 0.25, 0.5, 0.75])
+"""Of the variance at the mean brightness that grow with it: of noise of pixels, and of light."""
 LEVELS = np.geomspace(0.0005, 0.6, 150)
 """Standard deviations at the mean brightness that are tried."""
 QUANTILES = (np.arange(8) + 0.5) / 8
@@ -60,18 +65,23 @@ def read_noise_before(pixels: Array, history: JpegHistory, known: Flags | None, 
     bright, coloured = _sort_blocks(luma), [one for plane in chroma for one in _sort_blocks(plane)]
     if not bright:
         return None
-    of_luma = LUMA_GAIN * _fit_line(bright, middle)[0]
+    of_luma = LUMA_GAIN * _fit_law([one.vote(_grow(one.pixels, middle)) for one in bright]).level
     if min(middle, 1 - middle) < TOO_DARK * CLIPPED_MEAN * of_luma:  # points of light, or dots on white
         return NoiseBefore(0.0, 0.0, None)
-    level, share, growth = _fit_line(bright + coloured, middle)
-    floor, gain = level**2 * (1 - share), level**2 * share / middle
+    law = _fit_law([one.vote(_grow(one.pixels, middle)) for one in bright + coloured])
+    falling = _read_light(bright, coloured, middle, law, least)
+    level_of_light = 0.0 if falling is None else falling.level(pixels if known is None else pixels[known])
+    if level_of_light > BEYOND_ERROR * least:
+        return NoiseBefore(level_of_light, 0.0, falling)
+    share = float(SHARES[law.row])
+    floor, gain = law.level**2 * (1 - share), law.level**2 * share / middle
     found = ShotNoise(gain, floor, least) if gain >= LEAST_GAIN else None
     if found is not None:
         dark, high = found.std(np.array([0.2, 0.8]))
         survives = (luma.steps / 2 < luma.unit * high).mean()  # coarser steps leave little but content
-        if survives < LEAST_SURVIVING or growth < CLEAR_GROWTH or (high / dark) ** 2 <= GROWING:
+        if survives < LEAST_SURVIVING or law.ahead < CLEAR_GROWTH or (high / dark) ** 2 <= GROWING:
             found = None
-    return NoiseBefore(level, of_luma if chroma else 0.0, found)
+    return NoiseBefore(law.level, of_luma if chroma else 0.0, found)
 
 
 @dataclass(frozen=True)
@@ -87,11 +97,9 @@ class _Bin:
     plane: NoisePlane
     profile: Array
 
-    def vote(self, middle: float) -> Array:
-        """Log-likelihood [SHARES, LEVELS] of noise that grows with brightness from what it is at `middle`."""
-        growth = 1 + SHARES[..., None, None] * (self.pixels / middle - 1)
-        grown = LEVELS[:, None, None] * np.sqrt(np.maximum(growth, FAINTEST))
-        seen = np.sqrt((grown**2 * share_left(self.pixels, grown)).mean(-2) @ self.plane.shares)
+    def vote(self, std: Array) -> Array:
+        """Log-likelihood [shares, LEVELS] of noise that has these standard deviations [shares, LEVELS, Q, C] here."""
+        seen = np.sqrt((std**2 * share_left(self.pixels, std)).mean(-2) @ self.plane.shares)
         return np.asarray(np.interp(np.log(self.plane.unit * seen), np.log(NOISES), self.profile))
 
 
@@ -109,11 +117,54 @@ def _sort_blocks(plane: NoisePlane) -> list[_Bin]:
     return found
 
 
-def _fit_line(bins: list[_Bin], middle: float) -> tuple[float, float, float]:
-    """The mean of the likely levels at brightness `middle`, any being as likely at first; of the likeliest line the share of
-    its variance that grows with brightness, and by how much log-likelihood it is ahead of noise that does not grow.
+def _grow(pixels: Array, middle: float) -> Array:
+    """Standard deviation [SHARES, LEVELS, Q, C] at pixels [Q, C] of noise that grows from what it is at `middle`."""
+    growth = 1 + SHARES[:, None, None, None] * (pixels / middle - 1)
+    return np.asarray(LEVELS[:, None, None] * np.sqrt(np.maximum(growth, FAINTEST)))
+
+
+def _fall(pixels: Array, middle: float) -> Array:
+    """The same [LIGHT_SHARES, LEVELS, Q, C] of noise of light; where it exceeds the light, as where both are as strong."""
+    share, slope = LIGHT_SHARES[:, None, None, None], middle ** (1 - GAMMA) / GAMMA
+    floor = np.sqrt(1 - share) * LEVELS[:, None, None] / slope
+    light = np.maximum(pixels**GAMMA, floor)
+    variance = floor**2 + share * (LEVELS[:, None, None] / slope) ** 2 * light / middle**GAMMA
+    return np.asarray(light ** (1 / GAMMA - 1) / GAMMA * np.sqrt(variance))
+
+
+@dataclass(frozen=True)
+class _Law:
+    """How noise depends on brightness.
+
+    level  standard deviation at the mean brightness: the mean of the likely ones, any being as likely at first
+    row    of the likeliest share
+    best   its log-likelihood; ahead: by how much that is more than the first share's
     """
-    total = sum((one.vote(middle) for one in bins), np.zeros((len(SHARES), len(LEVELS))))
+
+    level: float
+    row: int
+    best: float
+    ahead: float
+
+
+def _fit_law(votes: list[Array]) -> _Law:
+    """The law that votes [shares, LEVELS] agree on."""
+    total = np.sum(votes, axis=0)
     weights = LEVELS * np.exp(TEMPER * (total - total.max()))  # the levels lie in equal ratios
-    share = float(SHARES[int(total.max(1).argmax()), 0])
-    return float((weights * LEVELS).sum() / weights.sum()), share, float(total.max() - total[0].max())
+    level = float((weights * LEVELS).sum() / weights.sum())
+    return _Law(level, int(total.max(1).argmax()), float(total.max()), float(total.max() - total[0].max()))
+
+
+def _read_light(bright: list[_Bin], coloured: list[_Bin], middle: float, law: _Law, least: float) -> LightNoise | None:
+    """The noise of light that explains the bins of luma and chroma clearly better than `law`, if any does."""
+    slope = middle ** (1 - GAMMA) / GAMMA
+    if law.level < FAINTEST_LIGHT * slope:
+        return None
+    votes = [one.vote(_fall(one.pixels, middle)) for one in bright + coloured]
+    light = _fit_law(votes)
+    of_luma = _fit_law(votes[: len(bright)]).level if coloured else light.level
+    if light.best < law.best + CLEAR_FALL or of_luma > MOST_GREY * light.level:
+        return None
+    share, variance = float(LIGHT_SHARES[light.row]), (light.level / slope) ** 2
+    found = LightNoise(max(share * variance / middle**GAMMA, FAINTEST), (1 - share) * variance, least)
+    return found if found.floor >= FAINTEST_LIGHT**2 else None

@@ -74,7 +74,7 @@ class NoiseEstimate:
             return self
         shot, times = self.shot, COARSE_COLOUR if self.shot is None else COARSE_GROWING
         if shot is not None:
-            shot = ShotNoise(times**2 * shot.gain, times**2 * shot.floor, shot.least)
+            shot = shot.weakened(times**2)
         return replace(self, white=times * self.white, shot=shot)
 
     def notes(self) -> tuple[str, ...]:
