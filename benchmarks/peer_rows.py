@@ -140,17 +140,19 @@ class Embedded(nn.Module):
     """The embedded prior as deepinv calls a denoiser: images in [0, 1], sigma of those images."""
 
     def __init__(self) -> None:
-        from leader import load_prior
+        from leader.priors.pyramid import PyramidPrior
 
         super().__init__()
-        self.prior = load_prior("embedded")
+        self.prior = PyramidPrior.load()
 
     def forward(self, x: Tensor, sigma: Any, **_: Any) -> Tensor:
-        level = 2 * float(torch.as_tensor(sigma).reshape(-1)[0])
-        t = torch.tensor([self.prior.schedule.nearest(max(level, 1e-3))] * len(x))
-        signal = self.prior.schedule.abar(t).sqrt().to(torch.float32).view(-1, 1, 1, 1)
-        clean = self.prior.predict(signal * (2 * x.float() - 1), t).x0
-        return ((clean + 1) / 2).to(x.dtype)
+        from leader.priors.pyramid_net import plan
+
+        level, net = float(torch.as_tensor(sigma).reshape(-1)[0]), self.prior.net
+        where = plan(level, x.shape[2], x.shape[3], net.config)
+        if not where.fits:  # a Gaussian prior answers for the tiniest images
+            return self.prior.denoise(x.float(), level)[0].to(x.dtype)
+        return net.answer(x.float(), x.new_full((len(x),), level, dtype=torch.float32), where)[0].to(x.dtype)
 
 
 def _import_deepinv() -> ModuleType:

@@ -144,10 +144,11 @@ class ProgressDisplay:
 
     def __enter__(self) -> ProgressDisplay:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
 
         console = Console(stderr=True)
         if self._every is not None and console.is_terminal:
+            from rich.progress import BarColumn, Progress, TextColumn
+
             self._bar = Progress(BarColumn(), TextColumn("{task.description}"), console=console, transient=True)
             self._task = self._bar.add_task(self._text, total=1.0)
             self._bar.start()

@@ -137,7 +137,7 @@ def test_doubt_widens_a_cell() -> None:
     doubt[5] = 20.0
     operator = Jpeg((1, 8, 8), LUMA, doubt=doubt)
     zero = torch.zeros(1, 64)
-    far = operator.coefficients(operator.confine(operator.lift(torch.full((1, 64), 9.0)), zero))[0]
+    far = operator.coefficients(operator.confine(operator.lift(torch.full((1, 64), 3.0)), zero))[0]
     expected = (LUMA.reshape(-1) / 2 + SLACK + doubt) * 2 / 255
     assert relative(far, expected) <= 1e-5
 

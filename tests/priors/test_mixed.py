@@ -144,6 +144,9 @@ def test_loading_by_precision(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         found = load_prior(dtype="auto")
         assert found.precision == name and tuple(found.rounded_from) == fast
     assert found.rounded_from["int8"] > found.rounded_from["half"] == mixed.rounded_from["half"]
+    halves: list[Any] = [list(one.rounded)[-1] for one in (found, mixed) if isinstance(one, MixedPrior)]
+    kinds = [(half.net.expert.convs[1].weight.dtype, half.net.main.convs[1].weight.dtype) for half in halves]
+    assert kinds == [(torch.bfloat16, torch.float32), (torch.bfloat16, torch.bfloat16)], "integers serve where both are asked"
     assert load_prior().precision == "float32" and load_prior(dtype=torch.bfloat16).precision == "bfloat16"
     monkeypatch.setattr(loading, "is_exact", lambda: False)
     assert "eight bits here" in refusal(load_prior, dtype="mixed-int8")

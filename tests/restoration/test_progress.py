@@ -102,10 +102,10 @@ def test_the_pace_is_measured_for_a_share_of_the_run_and_two_seconds_at_most() -
         forecast_run(made, clock=tick(seconds))
         return prior.calls
 
-    assert count(10, 1.0) == 1, "a twenty-fifth of 13 calls"
-    assert count(400, 0.01) == 18, "a twenty-fifth of 450 calls"
+    assert count(10, 1.0) == 1, "a fiftieth of 12 calls"
+    assert count(400, 0.01) == 9, "a fiftieth of 449 calls"
     assert count(400, 1.0) == 2, "two seconds"
-    assert count(1, 0.012) == 5, "six hundredths of a second"
+    assert count(1, 0.012) == 4, "four hundredths of a second"
 
 
 def test_a_run_that_may_leave_out_steps_is_told_at_most() -> None:

@@ -28,6 +28,7 @@ from leader.trust.evidence import CHANNELS, CLOCKS, LATE, MOVES, WAYS, Told, Wat
 from leader.trust.limits import FAR
 from leader.trust.maps import LAST, reach
 from leader.trust.referee import Referee, attach, beside, referee_of
+from leader.trust.remaining import measure_remaining
 from tests.cheap_prior import CheapPrior, photograph
 
 SIZE = 24
@@ -234,13 +235,21 @@ def test_what_a_measurement_tells_is_read_once_for_all_runs_on_it(monkeypatch: p
         asked.append(one)
         return read(one, like)
 
+    solved: list[torch.Tensor] = []
+
+    def solve_and_note(covariance: Any, spread: torch.Tensor, *more: Any) -> torch.Tensor:
+        solved.append(spread)
+        return measure_remaining(covariance, spread, *more)
+
     monkeypatch.setattr(Told, "read", note)
+    monkeypatch.setattr("leader.trust.evidence.measure_remaining", solve_and_note)
     for rows, expected in (((problem, problem, problem), 1), ((problem, other), 2), ((problem,), 1)):
         asked.clear()
+        solved.clear()
         batch = Problem.internal(torch.cat([one.y for one in rows]), problem.operator, 0.2)
         result, watch = run(batch, CheapPrior())
         add_errors(CheapPrior(), batch, result, watch)
-        assert len(asked) == expected
+        assert len(asked) == expected and len(solved) == expected, "all late times are one here"
 
 
 def test_a_run_that_changes_nothing_is_not_warned_of(tmp_path: Path) -> None:

@@ -104,7 +104,25 @@ def test_the_look_is_one_pass_at_the_clock_with_known_answers() -> None:
     abar = float(prior.schedule.abar(limits.CLOCK))
     state = math.sqrt(abar) * x + math.sqrt(1 - abar) * noise
     gain = 0.25 * math.sqrt(abar) / (0.25 * abar + 1 - abar)
-    torch.testing.assert_close(change, (x - gain * state)[0] / 2, atol=1e-6, rtol=1e-4)
+    torch.testing.assert_close(change, (x - gain * state) / 2, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("level", "looks"), [(0.99, [(4, 3, 66, 72)]), (1.01, [(4, 3, 66, 72), (1, 3, 264, 288)])])
+def test_a_quarter_of_a_picture_is_enough_unless_it_is_suspect(
+    level: float, looks: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, seen = 2 * photograph(264, 288)[None] - 1, list[tuple[int, ...]]()
+    quarter = plausibility.cut_quarter(x)
+    assert torch.equal(quarter[1], x[0, :, 33:99, 180:252]) and torch.equal(quarter[2], x[0, :, 165:231, 36:108])
+
+    def look(prior: object, part: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+        seen.append(tuple(part.shape))
+        return torch.full_like(noise, level * limits.SUSPECT)
+
+    monkeypatch.setattr(plausibility, "find_change", look)
+    operator = AveragePoolSR((3, 264, 288), 4)
+    facts = RunFacts(Problem.internal(operator.A(x), operator, 0.04), x, CheapPrior(), photograph(66, 72), look=True)
+    assert measure(facts)["change"] == pytest.approx(level * limits.SUSPECT) and seen == looks
 
 
 def test_what_a_camera_takes_is_judged_by_its_picture_enlarged_smoothly() -> None:

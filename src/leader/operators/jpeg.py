@@ -98,10 +98,13 @@ class Jpeg(LinearOperator):
             raise LeaderError(f"JPEG needs {len(steps)} doubts >= 0 of its coefficients; found {list(more.shape)}.")
         self._reach = CastCache(((steps / 2 + SLACK + more) * (2 / 255)).float())
         colours = torch.tensor(YCBCR if channels == 3 else [[1.0]], dtype=torch.float64)
-        self._colours, self._mixing = CastCache(colours), CastCache(torch.linalg.inv(colours))
-        self._dct = CastCache(torch.tensor(dct_matrix(BLOCK)))
-        shares = [1.0, *2 * [1 / (rows * columns)]][: len(tables)]
-        self._diagonal = [float(row.square().sum()) * share for row, share in zip(colours, shares)]
+        shares = torch.tensor([1.0, *2 * [1 / (rows * columns)]][: len(tables)], dtype=torch.float64)
+        self._colours, self._mixing = CastCache(colours), CastCache(torch.linalg.inv(colours) / shares)
+        whole, tall, wide = (_average_dct(count) for count in (1, rows, columns))
+        self._bases = [(CastCache(down), CastCache(across)) for down, across in [(whole, whole), *2 * [(tall, wide)]]]
+        self._angles: list[list[float]] = (colours @ colours.mT).tolist()
+        self._diagonal = (colours.square().sum(1) * shares).tolist()
+        self._meeting = CastCache(torch.kron(_cross_blocks(rows), _cross_blocks(columns)))
 
     def A(self, x: Tensor) -> Tensor:
         return self.weighted(self.coefficients(x))
@@ -126,7 +129,7 @@ class Jpeg(LinearOperator):
 
         def apply(v: Tensor) -> Tensor:
             u = scale * v
-            return scale * (self.coefficients(self._spread(u)) + shift * u)
+            return scale * (self._gram_of_rows(u) + shift * u)
 
         solution, self.residual = conjugate_gradients(apply, scale * r / safe, iterations=40)
         return self._spread(scale * solution)
@@ -184,12 +187,10 @@ class Jpeg(LinearOperator):
         """G x: all coefficients [B, N] of images, of their range."""
         self.check_image(x)
         planes = torch.einsum("pc,bchw->bphw", self._colours.like(x), x)
-        parts = [self._transformed(planes[:, :1])]
-        if planes.shape[1] == 3:
-            rows, columns = self.sampling
-            batch, _, height, width = planes.shape
-            small = planes[:, 1:].reshape(batch, 2, height // rows, rows, width // columns, columns).mean((3, 5))
-            parts.append(self._transformed(small))
+        parts = []
+        for plane, (tall, wide), (down, across) in zip(planes.unbind(1), self._bases, self._sizes):
+            narrow = plane.reshape(len(x), down, -1, across, wide.constant.shape[1]) @ wide.like(x).mT
+            parts.append((tall.like(x) @ narrow.transpose(2, 3)).reshape(len(x), -1))
         return torch.cat(parts, 1)
 
     def lift(self, c: Tensor) -> Tensor:
@@ -198,35 +199,38 @@ class Jpeg(LinearOperator):
 
     def _spread(self, c: Tensor) -> Tensor:
         """G^T c."""
-        planes = self._planes(c)
-        if planes.shape[1] == 3:
-            planes[:, 1:] /= self.sampling[0] * self.sampling[1]
-        return torch.einsum("pc,bphw->bchw", self._colours.like(c), planes)
+        return torch.einsum("pc,bphw->bchw", self._colours.like(c), self._planes(c))
 
     def _planes(self, c: Tensor) -> Tensor:
-        """Luma and chroma [B, P, H, W] of coefficients, chroma repeated."""
-        dct, (rows, columns) = self._dct.like(c), self.sampling
+        """Luma and chroma [B, P, H, W] from coefficients, chroma shared out over the pixels it was averaged over."""
         planes = []
-        for number, (part, (down, across)) in enumerate(zip(torch.split(c, self._splits, 1), self._sizes)):
-            blocks = part.reshape(-1, down, across, BLOCK, BLOCK)
-            plane = (dct.mT @ blocks @ dct).transpose(2, 3).reshape(-1, 1, BLOCK * down, BLOCK * across)
-            if number:
-                plane = plane.repeat_interleave(rows, 2).repeat_interleave(columns, 3)
-            planes.append(plane)
-        return torch.cat(planes, 1)
+        for part, (tall, wide), (down, across) in zip(torch.split(c, self._splits, 1), self._bases, self._sizes):
+            blocks = part.reshape(len(c), down, across, BLOCK, BLOCK)
+            high = (tall.like(c).mT @ blocks).transpose(2, 3) @ wide.like(c)
+            planes.append(high.reshape(len(c), *self.image_shape[1:]))
+        return torch.stack(planes, 1)
 
-    def _transformed(self, planes: Tensor) -> Tensor:
-        """[B, P, H, W] -> coefficients [B, P H W], block by block."""
-        batch, count, height, width = planes.shape
-        dct = self._dct.like(planes)
-        tiles = planes.reshape(batch, count, height // BLOCK, BLOCK, width // BLOCK, BLOCK).transpose(3, 4)
-        return (dct @ tiles @ dct.mT).reshape(batch, -1)
+    def _gram_of_rows(self, c: Tensor) -> Tensor:
+        """G G^T c, without a way through pixels: luma and chroma meet within a unit of blocks, at the angle of their rows."""
+        luma, *chroma = torch.split(c, self._splits, 1)
+        if not chroma:
+            return self._angles[0][0] * luma
+        (rows, columns), (down, across), meeting = self.sampling, self._sizes[1], self._meeting.like(c)
+        units = luma.reshape(-1, down, rows, across, columns, BLOCK, BLOCK).permute(0, 1, 3, 2, 5, 4, 6)
+        seen = (units.reshape(-1, meeting.shape[1]) @ meeting.mT).reshape(len(c), -1)
+        (own, *others), share = self._angles[0], 1 / (rows * columns)
+        back = (others[0] * chroma[0] + others[1] * chroma[1]).reshape(-1, len(meeting)) @ meeting
+        back = back.reshape(-1, down, across, rows, BLOCK, columns, BLOCK).permute(0, 1, 3, 2, 5, 4, 6)
+        found = [own * luma + back.reshape(luma.shape)]
+        for first, *rest in self._angles[1:]:
+            found.append(first * seen + share * (rest[0] * chroma[0] + rest[1] * chroma[1]))
+        return torch.cat(found, 1)
 
     def reached(self, y: Tensor) -> Tensor:
         return self._weights.like(y) > 0
 
     def unit_range(self) -> tuple[Tensor, Tensor]:
-        basis, colours = self._dct.constant, self._colours.constant
+        basis, colours = self._bases[0][0].constant, self._colours.constant
         waves = torch.einsum("ki,lj->klij", basis, basis).reshape(BLOCK * BLOCK, -1)
         up, down = waves.clamp_min(0).sum(1), waves.clamp_max(0).sum(1)
         lows, highs = [], []
@@ -236,6 +240,16 @@ class Jpeg(LinearOperator):
             highs.append((plus * up + minus * down).repeat(tall * wide))
         weights = self._weights.constant.double()
         return weights * torch.cat(lows), weights * torch.cat(highs)
+
+
+def _average_dct(count: int) -> Tensor:
+    """The DCT of a block of means of `count` neighbours, [8, 8 count]."""
+    return torch.tensor(dct_matrix(BLOCK)).repeat_interleave(count, 1) / count
+
+
+def _cross_blocks(count: int) -> Tensor:
+    """The DCT of a block of means of `count` neighbours from the DCTs of the blocks that they lie in, [8, 8 count]."""
+    return _average_dct(count) @ torch.kron(torch.eye(count), _average_dct(1)).mT
 
 
 def rounding_error(tables: list[Tensor], channels: int) -> float:

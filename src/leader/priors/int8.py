@@ -8,7 +8,6 @@ layer's weights absorb it. The first layer, which sees the picture itself, and t
 The integers were fitted to what the layers see (`leader.train.int8`), and are stored beside the weights.
 """
 
-import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -173,10 +172,7 @@ def load_int8(prior: PyramidPrior, weights: Path) -> PyramidPrior:
 
 def place_int8(prior: PyramidPrior, tensors: dict[str, Tensor]) -> PyramidPrior:
     """A copy of the pyramid with these integers."""
-    made = copy.copy(prior)
-    made._modules = dict(prior._modules)
-    net: Any = copy.copy(prior.net)
-    made.net, net._modules = net, dict(prior.net._modules)
+    bodies = {}
     for part in BODIES:
         body: Body | None = getattr(prior.net, part)
         if body is not None:
@@ -184,8 +180,8 @@ def place_int8(prior: PyramidPrior, tensors: dict[str, Tensor]) -> PyramidPrior:
             for name in list_layers(body):
                 weight, scale, bias = (tensors[f"{part}.{name}.{kind}"] for kind in ("weight", "scale", "bias"))
                 layers[name] = Int8Conv(weight, scale, bias, name.isdecimal())
-            setattr(net, part, Int8Body(body, tensors[f"{part}.steps"], layers))
-    return made
+            bodies[part] = Int8Body(body, tensors[f"{part}.steps"], layers)
+    return prior.with_bodies(bodies)
 
 
 @torch.no_grad()

@@ -105,9 +105,9 @@ def half_dtype(device: torch.device) -> torch.dtype:
     return torch.bfloat16 if device.type == "cpu" else torch.float16
 
 
-def round_to_half(prior: Prior, dtype: torch.dtype) -> Prior:
-    """The prior with its network in half precision throughout; predictions are float32."""
-    return round_prior(prior, dtype) if isinstance(prior, PyramidPrior) else AutocastPrior(prior, dtype)
+def round_to_half(prior: Prior, dtype: torch.dtype, below: int | None = None) -> Prior:
+    """The prior with its network in half precision, as far as times `below` one need it; predictions are float32."""
+    return round_prior(prior, dtype, below) if isinstance(prior, PyramidPrior) else AutocastPrior(prior, dtype)
 
 
 class MixedPrior(WrappedPrior):
@@ -141,7 +141,9 @@ def mix_precisions(prior: Prior, rounding: Rounding, device: torch.device, kinds
     for kind in kinds:
         first = rounding.first_time(prior.schedule, SHARE, kind)
         if first is not None and first < min((part[0] for part in parts), default=len(prior.schedule)):
-            parts.append((first, kind, round_to_int8(prior) if kind == INT8 else round_to_half(prior, half_dtype(device))))
+            below = parts[-1][0] if parts and device.type == "cpu" else None
+            made = round_to_int8(prior) if kind == INT8 else round_to_half(prior, half_dtype(device), below)
+            parts.append((first, kind, made))
     found = tuple(name for _, name, _ in parts)
     return MixedPrior(prior, parts, next(n for n, names in MIXTURES.items() if names == found)) if parts else prior
 
@@ -162,7 +164,7 @@ MOST_SCALED = 2.0**-6
 """A bias with a larger relative error is so small that half precision barely holds it: it is left unchanged."""
 
 
-def round_prior(prior: PyramidPrior, dtype: torch.dtype) -> PyramidPrior:
+def round_prior(prior: PyramidPrior, dtype: torch.dtype, below: int | None = None) -> PyramidPrior:
     """A copy of the prior whose network computes in `dtype`, rounded so that its errors average out; predictions are float32.
 
     Rounded to the nearest number, weights and biases of bfloat16 shift whole pictures: a filter's errors add up over its
@@ -173,17 +175,17 @@ def round_prior(prior: PyramidPrior, dtype: torch.dtype) -> PyramidPrior:
       the next layer divides by the factor.
 
     What remains is the rounding of activations, which has no bias. The first and the last layer, a fiftieth of the work,
-    stay in float32: they see the picture itself.
+    stay in float32: they see the picture itself. A body that no time `below` one asks is left as it is.
     """
-    made = copy.deepcopy(prior)
-    for body in (made.net.main, made.net.expert):
-        if body is not None:
-            _round_body(body, dtype)
-    return made
+    bodies = {"expert": prior.net.expert, "main": prior.net.main}
+    if below is not None and prior.net.expert is not None and prior.sigma(below) <= prior.net.config.expert_max:
+        del bodies["main"]  # the expert answers alone
+    return prior.with_bodies({name: _round_body(body, dtype) for name, body in bodies.items() if body is not None})
 
 
 @torch.no_grad()
-def _round_body(body: Body, dtype: torch.dtype) -> None:
+def _round_body(exact: Body, dtype: torch.dtype) -> Body:
+    body = copy.deepcopy(exact)
     factor = torch.ones_like(body.convs[0].bias)  # type: ignore[arg-type]
     for conv in body.convs[1:]:
         factor = _round_layer(conv, factor, dtype)  # type: ignore[arg-type]
@@ -191,6 +193,7 @@ def _round_body(body: Body, dtype: torch.dtype) -> None:
     told = torch.ones(body.h1.in_channels - len(factor)).to(factor)  # noise and level, which are not features
     factor = _round_layer(body.h1, torch.cat([factor, told]), dtype)
     body.h2.weight /= factor.view(1, -1, 1, 1)
+    return body
 
 
 def _round_layer(conv: nn.Conv2d, before: Tensor, dtype: torch.dtype) -> Tensor:

@@ -7,7 +7,9 @@ tiny level images, the Gaussian prior) answers, and converts estimate and varian
 
 from __future__ import annotations
 
+import copy
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from importlib import resources
 from itertools import pairwise
@@ -15,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from leader.errors import LeaderError, UsageError
 from leader.priors.base import Prediction, Prior, from_x0
@@ -168,6 +170,12 @@ class PyramidPrior(Prior):
         prior = cls(net, settings.coarse, settings.schedule, settings.scale)
         prior.spectrum = find_spectrum(weights)
         return prior
+
+    def with_bodies(self, bodies: Mapping[str, nn.Module]) -> PyramidPrior:
+        """The prior with other bodies by name ("main", "expert") and all else in common."""
+        made, net = copy.copy(self), copy.copy(self.net)
+        made._modules, net._modules = {**self._modules, "net": net}, {**self.net._modules, **bodies}
+        return made
 
     def sigma(self, t: int) -> float:
         """Noise of the rescaled [0, 1] image at time t."""

@@ -30,7 +30,7 @@ SOLVE = 0.05
 """Cost that one iteration of the solves of the plug-in `ucdc` adds to a step, in the same unit."""
 JPEG = 0.2
 """Cost of the solve of a step if A is that of JPEG, in the same unit."""
-AROUND = 1.8
+AROUND = 1.0
 """Cost of the verdict, the trust map and the file after a run, in the same unit."""
 SIDE, CPU_SIDE = 256, 96
 """The longest side of the picture on which the pace is measured; a processor is as fast per pixel on small ones: the embedded
@@ -38,7 +38,7 @@ prior within 2 %.
 """
 CLOCK = 5
 """The time of the standard clock at which it is measured: so little noise that the network works at full size and precision."""
-LEAST, MOST, PART = 0.06, 2.0, 0.04
+LEAST, MOST, PART = 0.04, 2.0, 0.02
 """The pace is measured for this part of the time that the run will take, and for so many seconds at least and at most: other
 programs make a single call fast or slow.
 """

@@ -7,18 +7,18 @@ the loop shows, the rest are a few products with A.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.result import Step
 from leader.schedule import Grid, Schedule
-from leader.trust.remaining import measure_remaining, measure_remaining_white
+from leader.trust.remaining import SMALLEST, measure_remaining, measure_remaining_white
 from leader.trust.strips import LARGE
+from leader.trust.windows import average_windows
 from leader.uncertainty.covariance import error_covariance
 
 CLOCKS = (20, 60, 120, 200)
@@ -216,10 +216,10 @@ class Evidence:
             *_log(self.moved),
             *_log(self.walked),
             *_log(self.pulled),
-            _log(_mean(self.added.square(), 5).sqrt()),
+            _log(average_windows(self.added.square(), 5).sqrt()),
             *(2 * self.seen - 1),
-            *(2 * _mean(self.seen[1], side) - 1 for side in SURROUNDINGS),
-            _log(_mean(self.misfit.square(), 5).sqrt()),
+            *(2 * average_windows(self.seen[1], side) - 1 for side in SURROUNDINGS),
+            _log(average_windows(self.misfit.square(), 5).sqrt()),
             *(torch.full_like(self.misfit, level) for level in levels),
             *_log(self.left.sqrt()),
         ]
@@ -237,7 +237,7 @@ class Evidence:
 
 def local_contrast(picture: Tensor, side: int = 5) -> Tensor:
     """Standard deviation in a window of side x side around every pixel of [C, H, W], channels joined -> [H, W]."""
-    mean, square = _mean(picture, side), _mean(picture.square(), side)
+    mean, square = average_windows(picture, side), average_windows(picture.square(), side)
     return (square - mean.square()).clamp_min(0).mean(0).sqrt()
 
 
@@ -247,6 +247,7 @@ class Told:
 
     seen, known, given  those of `Evidence`
     plain               the regularised inverse of y [C, H, W]
+    shares              by time, what y leaves of a first run's Sigma, as a share of it [H, W]: the same for others to 0.1 %
     """
 
     problem: Problem
@@ -254,6 +255,7 @@ class Told:
     known: Tensor | None
     given: Tensor | None
     plain: Tensor
+    shares: dict[int, Tensor] = field(default_factory=dict)
 
     @classmethod
     def read(cls, problem: Problem, like: Tensor) -> Told:
@@ -295,7 +297,7 @@ def gather(prior: Prior, problem: Problem, x: Tensor, watch: Watch, name: int = 
         kept.pulled.float().sqrt(),
         (inside[0] - told.plain).square().mean(0).sqrt(),
         told.seen,
-        _find_left(prior, problem, kept, told.known, noise),
+        _find_left(prior, kept, told),
         back[0].square().mean(0).sqrt(),
         told.known,
         told.given,
@@ -331,7 +333,7 @@ def _find_seen_share(problem: Problem, like: Tensor, noise: float) -> tuple[Tens
             apart[number] = max(apart[number], float((each[:, :, ::looked] - firsts[number]).abs().max()))
             sums[number] = sums[number] + each.mean((0, 1)) * (together / PROBES)
     exact = max(apart) < 1e-4
-    shares = [joined.clamp(0, 1) if exact else _mean(joined, 7).clamp(0, 1) for joined in sums]
+    shares = [joined.clamp(0, 1) if exact else average_windows(joined, 7).clamp(0, 1) for joined in sums]
     known = None
     if exact and begun is not None:
         first = begun.to(like)
@@ -339,27 +341,24 @@ def _find_seen_share(problem: Problem, like: Tensor, noise: float) -> tuple[Tens
     return torch.stack(shares), known
 
 
-def _find_left(prior: Prior, problem: Problem, way: Way, known: Tensor | None, noise: float) -> Tensor:
+def _find_left(prior: Prior, way: Way, told: Told) -> Tensor:
     """What y leaves of Sigma at the late times [2, H, W]: one probe each, the same for every run. A large picture has no room
     for a solve: there all pixels count as equally uncertain and independent.
     """
+    problem, known, noise = told.problem, told.known, float(told.problem.sigma[0])
     shape, draw = (1, *problem.image_shape), torch.Generator().manual_seed(0)
     signs = (torch.randint(0, 2, shape, generator=draw, dtype=torch.int8) * 2 - 1).to(problem.y)
     found = []
     for time, sigma in zip(way.times[:LATE], way.sigma.to(problem.y)):
-        if sigma.numel() > LARGE:
-            found.append(measure_remaining_white(sigma, problem.operator, noise, known, signs))
-        else:
-            covariance = error_covariance(prior, time, sigma.expand(shape), largest=TILE)
-            found.append(measure_remaining(covariance, sigma, problem.operator, noise, known, signs))
+        if time not in told.shares:
+            if sigma.numel() > LARGE:
+                left = measure_remaining_white(sigma, problem.operator, noise, known, signs)
+            else:
+                covariance = error_covariance(prior, time, sigma.expand(shape), largest=TILE)
+                left = measure_remaining(covariance, sigma, problem.operator, noise, known, signs)
+            told.shares[time] = left / sigma.clamp_min(SMALLEST)
+        found.append(told.shares[time] * sigma)
     return torch.stack(found)
-
-
-def _mean(values: Tensor, side: int) -> Tensor:
-    """The mean in a window of side x side over what lies inside, [..., H, W]."""
-    flat = values.reshape(1, -1, *values.shape[-2:])
-    rows = F.avg_pool2d(flat, (side, 1), 1, (side // 2, 0), count_include_pad=False)
-    return F.avg_pool2d(rows, (1, side), 1, (0, side // 2), count_include_pad=False).reshape(values.shape)
 
 
 def _log(values: Tensor) -> Tensor:

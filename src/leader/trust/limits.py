@@ -66,6 +66,7 @@ LEAST_DETAIL = _number("least_detail") / 255
 VISIBLE = _number("visible") / 255
 USUAL_GROWTH = _number("usual_growth")
 TAKES_DETAIL = _number("takes_detail")
+SUSPECT = _number("suspect") * KEPT_NOISE.doubtful
 NOT_WHITE = _number("not_white")
 CLOCK = int(_number("clock"))
 NEAR = int(_number("near"))

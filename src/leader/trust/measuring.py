@@ -1,4 +1,4 @@
-"""The numbers of a finished run on which the verdict is based: a few sums, and one network pass if `look` is set."""
+"""The numbers of a finished run on which the verdict is based: a few sums, and a network pass if `look` is set."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.result import to_unit_range
 from leader.trust import maps, plausibility, residual
-from leader.trust.limits import FAR, TAKES_DETAIL
+from leader.trust.limits import FAR, SUSPECT, TAKES_DETAIL
 
 if TYPE_CHECKING:
     from leader.forensics.blur.width import Width
 
 Numbers = dict[str, float | None]
 Crop = Callable[[Tensor], Tensor]
+LEAST_SIDE = 64
+"""Pixels a side of the parts that the network looks at: it sees less beyond their edges."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +76,7 @@ def measure(facts: RunFacts) -> Numbers:
         removed = plausibility.find_removed_detail(find_physical(problem.operator), problem.image_shape)
     change = None
     if facts.look and removed > TAKES_DETAIL:  # elsewhere noise may be the given picture's own, and nobody reads it
-        noise = SeededNoise(facts.seed)([facts.image], [0], "check", facts.images.shape[1:])
-        change = plausibility.root_mean_square(facts.cut(plausibility.find_change(facts.prior, inside, noise)))
+        change = _look(facts, inside)
     return {
         **_measure_residual(facts, inside, known),
         "noise": facts.noise,
@@ -95,6 +96,17 @@ def measure(facts: RunFacts) -> Numbers:
         **{f"band{number}": value for number, value in enumerate(plausibility.measure_bands(shown))},
         **({f"given_band{n}": value for n, value in enumerate(plausibility.measure_bands(before))} if known is None else {}),
     }
+
+
+def _look(facts: RunFacts, x: Tensor) -> float:
+    """What the network would change of x [1, C, H, W], root mean square: of a quarter of it, of all where that is suspect."""
+    noise = SeededNoise(facts.seed)([facts.image], [0], "check", x.shape[1:])
+    parts = [plausibility.cut_quarter(facts.cut(whole)) for whole in (x, noise)]
+    if facts.prior.size is None and min(parts[0].shape[-2:]) >= LEAST_SIDE:
+        change = plausibility.root_mean_square(plausibility.find_change(facts.prior, *parts))
+        if change <= SUSPECT:
+            return change
+    return plausibility.root_mean_square(facts.cut(plausibility.find_change(facts.prior, x, noise)))
 
 
 def _measure_residual(facts: RunFacts, x: Tensor, known: Tensor | None) -> Numbers:

@@ -15,15 +15,22 @@ from leader.trust.strips import LARGE, STRIP, strips
 
 @torch.no_grad()
 def find_change(prior: Prior, x: Tensor, noise: Tensor) -> Tensor:
-    """What the network would change of a finished picture, per pixel [C, H, W], for [0, 1] images: the picture minus the
-    network's estimate of it.
+    """What the network would change of finished pictures, per pixel [B, C, H, W], for [0, 1] images: the pictures minus the
+    network's estimate of them.
 
-    One pass over x [1, C, H, W] in [-1, 1] with `noise` of the same shape, standard normal.
+    One pass over x [B, C, H, W] in [-1, 1] with `noise` of the same shape, standard normal.
     """
-    t = torch.full((1,), prior.schedule.at_clock(CLOCK), dtype=torch.long, device=x.device)
+    t = torch.full((len(x),), prior.schedule.at_clock(CLOCK), dtype=torch.long, device=x.device)
     level = prior.schedule.level(t, x)
     seen = prior.predict(level.signal * x + level.noise * noise.to(x), t)
-    return (x - seen.x0)[0] / 2
+    return (x - seen.x0) / 2
+
+
+def cut_quarter(x: Tensor) -> Tensor:
+    """A quarter of the pixels of a picture [1, C, H, W]: the middle of each of its four parts, [4, C, H/4, W/4]."""
+    height, width = (side // 4 for side in x.shape[-2:])
+    places = ((top, left) for top in (height // 2, 5 * height // 2) for left in (width // 2, 5 * width // 2))
+    return torch.cat([x[..., top : top + height, left : left + width] for top, left in places])
 
 
 def root_mean_square(values: Tensor) -> float:

@@ -9,9 +9,9 @@ so much is taken out. A few conjugate gradients solve each probe; what they have
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from leader.operators.base import LinearOperator
+from leader.trust.windows import sum_windows
 from leader.uncertainty.covariance import FLOOR, Covariance, share_out
 
 ITERATIONS = 4
@@ -70,10 +70,5 @@ def measure_remaining_white(
 def _average_by_kind(values: Tensor, known: Tensor | None, side: int) -> Tensor:
     """The mean of `values` [H, W] over a window, of known and of other pixels [H, W] bool apart."""
     kinds = torch.ones_like(values)[None] if known is None else torch.stack([known, ~known]).to(values)
-    total, count = (_average(maps, side) for maps in (kinds * values, kinds))
-    return (kinds * total / count.clamp_min(1 / (2 * side * side))).sum(0)
-
-
-def _average(maps: Tensor, side: int) -> Tensor:
-    """The mean of maps [K, H, W], zero outside, over a window: along one axis after the other, a quarter of the work."""
-    return F.avg_pool2d(F.avg_pool2d(maps, (side, 1), 1, (side // 2, 0)), (1, side), 1, (0, side // 2))
+    total, count = (sum_windows(maps, side) for maps in (kinds * values, kinds))
+    return (kinds * total / count.clamp_min(1)).sum(0)
