@@ -133,10 +133,10 @@ def test_what_is_lost_of_an_avif_is_told(tmp_path: Path) -> None:
     coding, colours = content.index(b"av1C") + 4, content.index(b"colrnclx") + 8
     for at, value, told in ((0, 0x81, ()), (2, content[coding + 2] | 0x40, (DEEP,))):
         path.write_bytes(content[: coding + at] + bytes([value]) + content[coding + at + 1 :])
-        assert heif.list_losses(path) == told
-    for at, value, own in ((1, 1, ()), (1, 9, (OWN_COLOURS,)), (3, 16, (OWN_COLOURS,))):
+        assert heif.find_losses(path)[1] == told
+    for at, value, own in ((1, 1, ()), (1, 9, (OWN_COLOURS,)), (1, 12, ()), (3, 16, (OWN_COLOURS,))):
         path.write_bytes(content[: colours + at] + bytes([value]) + content[colours + at + 1 :])
-        assert read_picture(path).metadata.notes == own
+        assert read_picture(path).metadata.notes == own and (read_picture(path).icc is not None) == (value == 12)
 
 
 @pytest.mark.parametrize("kind", ["heic", "avif"])

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from leader.priors.adapters import AutocastPrior, DenoiserPrior, HeadedPrior, NetworkPrior, WrappedPrior
+from leader.priors.ask import Ask
 from leader.priors.base import Prediction, Prior
 from leader.schedule import Schedule
 from tests.cheap_prior import CheapPrior
@@ -199,3 +200,26 @@ def test_a_prior_around_another_takes_over_everything_and_costs_as_much() -> Non
     for around in (WrappedPrior(base), AutocastPrior(base, torch.bfloat16), HeadedPrior(base, torch.nn.Identity())):
         assert all(getattr(around, name) is getattr(base, name) for name in shared) and around.work(3, 4, 5) == 21 + 4 + 500
     assert WrappedPrior(base).source == "exact"
+
+
+@pytest.mark.parametrize("predicts", ["x0", "eps"])
+def test_a_network_without_a_derivative_is_told_where_one_is_taken(predicts: str) -> None:
+    """Behind `eps` x0 still depends on x, and its derivative would be wrong; a prior's own `_predict` is checked by `Ask`."""
+
+    class Cut(nn.Module):
+        def forward(self, x: Tensor, t: Tensor) -> Tensor:
+            return (0.5 * x).detach()
+
+    class CutPrior(CheapPrior):
+        def _predict(self, x: Tensor, t: Tensor) -> Prediction:
+            return super()._predict(x.detach(), t)
+
+    x, t = pair()[2], TIMES
+    for prior in (NetworkPrior(Cut(), SCHEDULE, predicts=predicts), DenoiserPrior(Cut()), CutPrior()):
+        ask = Ask(prior)
+        ask(x, t)
+        refused = {refusal(ask.jvp, x, t, x), refusal(ask.transposed_products, x, t, [x])}
+        with torch.enable_grad():
+            refused.add(refusal(ask, x.clone().requires_grad_(), t))
+        (words,) = refused
+        assert prior.name in words and "derivative" in words

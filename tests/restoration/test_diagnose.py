@@ -19,7 +19,7 @@ from leader.forensics import NotExamined, examine
 from leader.forensics.blur.search import Blur, BlurSearch
 from leader.forensics.blur.shapes import Shape
 from leader.forensics.defects.defects import Defects
-from leader.forensics.findings import Findings, collect_findings
+from leader.forensics.findings import VISIBLE_NOISE, Findings, collect_findings
 from leader.forensics.noise.estimate import NoiseEstimate
 from leader.messages import Note
 from leader.pictures import Picture
@@ -29,6 +29,7 @@ from leader.restoration.restore import restore
 from leader.trust.judging import Level, Verdict
 from tests.cheap_prior import CheapPrior
 from tests.forensics.blur.fields import field
+from tests.forensics.jpegs import photograph
 
 FIELDS: dict[str, type | tuple[type, ...]] = {
     "leader": str,
@@ -146,6 +147,8 @@ def test_holes_and_grey() -> None:
     found = diagnose(Image.fromarray(pixels))
     assert checked(found)["missing"] == pytest.approx(600 / 192**2)
     assert found.advice is None and "task='inpaint'" in found.in_words()  # a cut-out keeps its transparency
+    pixels[..., 3] = 0
+    assert "100 %" in diagnose(Image.fromarray(pixels)).in_words()
     grey = diagnose(image(scene()).convert("L").convert("RGB"))
     assert checked(grey)["grey"] and "colourise" in grey.in_words() and grey.advice is None
 
@@ -290,6 +293,18 @@ def test_noise_that_is_no_stronger_than_the_compression_is_not_removed() -> None
         assert any("weak beside" in said for said in Diagnosis(weak, None, None).sentences()) != noisy
 
 
+def test_the_detail_of_a_thumbnail_is_neither_noise_nor_specks_and_noise_of_its_colours_is() -> None:
+    """A thumbnail of 28 x 25 pixels: there texture is as fine as noise, but without colour."""
+    for number in (0, 1):
+        small = photograph(number).resize((28, 25), Image.Resampling.LANCZOS)
+        clean, compressed = diagnose(small), diagnose(jpeg(small, 90))
+        assert clean.findings.noise_level > 2 * VISIBLE_NOISE and clean.advice is None
+        assert "tiny" in [getattr(said, "code", "") for said in clean.sentences()]
+        assert compressed.advice == Advice("jpeg") and (number == 0 or compressed.findings.defects)
+        noise = 15 * np.random.default_rng(0).standard_normal((25, 28, 3))
+        assert diagnose(image(np.asarray(small) + noise)).advice == Advice("denoise")
+
+
 def test_compression_shows_from_its_limit_on() -> None:
     history = JpegHistory((16,) * 64)
     for error, shows in ((0.0119, False), (0.0121, True)):
@@ -314,7 +329,7 @@ def test_what_lies_in_a_hole_is_not_looked_at() -> None:
 def test_numbers_of_numpy_are_plain_in_json() -> None:
     """Measurements hand over NumPy's numbers, whose comparisons are NumPy's truth values."""
     noise = NoiseEstimate(np.float64(0.07), np.float32(0.02), 0.001, JpegHistory((16,) * 64, None, (1, 1)))  # type: ignore[arg-type]
-    found = Findings((40, 30), 8, np.bool_(True), noise, BlurSearch(None, "?"), None, (), np.float32(0.25), 0.0)  # type: ignore[arg-type]
+    found = Findings((400, 300), 8, np.bool_(True), noise, BlurSearch(None, "?"), None, (), np.float32(0.25), 0.0)  # type: ignore[arg-type]
     content = json.loads(json.dumps(Diagnosis(found, None).as_dict(), allow_nan=False))
     assert content["grey"] is True and content["noise"]["visible"] is True and content["jpeg"]["visible"] is True
     assert content["defects"]["share"] == 0.25

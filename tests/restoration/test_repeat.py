@@ -227,11 +227,12 @@ def test_kept_shot_noise_is_gain_floor_and_least(picture: Path) -> None:
     assert again == Coloured(summary["sigma"], ShotNoise(gain=0.01, floor=-0.002, least=0.003))
 
 
-def test_kept_noise_of_light_has_its_gamma(picture: Path) -> None:
-    noise = LightNoise(gain=0.01, floor=0.002, least=0.003, gamma=1.8)
+def test_kept_noise_of_light_has_its_gamma_and_white_noise(picture: Path) -> None:
+    noise = LightNoise(gain=0.01, floor=0.002, least=0.003, gamma=1.8, white=0.01)
     summary = through_json(restore(picture, "denoise", sigma=Coloured(0.1, noise), steps=2))
     again = arguments_of(summary)["sigma"]
     assert again == Coloured(summary["sigma"], noise) and type(again.shape) is LightNoise
     for wrong in (0.0, "x", math.inf):
-        with pytest.raises(LeaderError, match="noise_spectrum or shot_noise"):
-            arguments_of({**summary, "shot_noise": [0.01, 0.002, 0.003, wrong]})
+        for line in ([0.01, 0.002, 0.003, wrong], [0.01, 0.002, 0.003, 1.8, wrong or -1.0]):
+            with pytest.raises(LeaderError, match="noise_spectrum or shot_noise"):
+                arguments_of({**summary, "shot_noise": line})

@@ -14,6 +14,7 @@ from leader.pictures.jpeg_history import JpegHistory
 _CONSTANTS = read_constants("findings")
 VISIBLE_NOISE, BEYOND_JPEG, VISIBLE_JPEG = _CONSTANTS.numbers("visible_noise", "beyond_jpeg", "visible_jpeg")
 REACHED_STEPS = _CONSTANTS.number("reached_steps")
+TINY_PICTURE, TINY_NOISE = _CONSTANTS.count("tiny_picture"), _CONSTANTS.number("tiny_noise")
 SURE_UNASKED = _CONSTANTS.number("sure_unasked")
 MOST_DEFECTS, LEAST_SCRATCHED, LEAST_TORN = _CONSTANTS.numbers("most_defects", "least_scratched", "least_torn")
 
@@ -53,14 +54,28 @@ class Findings:
     @property
     def noisy(self) -> bool:
         """Whether there is noise worth removing."""
-        least = VISIBLE_NOISE
-        if self.dithered:
+        if self.noise is None or not self.seems_noisy:
             return False
-        if self.history is not None and self._reached_steps < REACHED_STEPS:
+        # colour, in which texture has next to nothing, would tell
+        told = not self.grey and self.history is None and self.noise.spectrum is None
+        return told or not self.tiny or self.noise_level >= TINY_NOISE
+
+    @property
+    def seems_noisy(self) -> bool:
+        """Whether there is noise worth removing, or, in a tiny picture, detail that looks like it."""
+        least, noise = VISIBLE_NOISE, self.noise
+        if noise is None or self.dithered:
+            return False
+        if noise.history is not None and self._reached_steps < REACHED_STEPS:
             return False  # what such coarse steps leave is content
-        if self.noise is not None and self.noise.spectrum is None:
-            least = max(least, BEYOND_JPEG * self.noise.compression)
+        if noise.spectrum is None:
+            least = max(least, BEYOND_JPEG * noise.compression)
         return self.noise_level >= least
+
+    @property
+    def tiny(self) -> bool:
+        """Whether detail of the scene may look like noise, specks or scratches because a pixel holds so much of it."""
+        return self.size[0] * self.size[1] < TINY_PICTURE
 
     @property
     def _reached_steps(self) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from PIL import features
 
 from leader.errors import LeaderError
+from leader.pictures.colours import profile_of
 from leader.pictures.formats import AVIF, HEIF
 from leader.pictures.metadata import OWN_COLOURS, metadata_in
 from leader.pictures.picture import Picture, from_samples
@@ -23,9 +24,6 @@ _HEAD = 512
 DEEP = "The file holds more than 8 bits per sample, of which 8 are read."
 _BOXES = 1 << 16
 """Bytes that hold the descriptions at the beginning of a file."""
-_WIDE = {9, 11, 12}
-_BRIGHT = {16, 18}
-"""Numbers of the standard for primaries beyond sRGB and for curves of bright displays."""
 
 
 def kind_of(path: Path) -> str | None:
@@ -47,18 +45,22 @@ def can_avif() -> bool:
         return bool(features.check("avif"))
 
 
-def list_losses(path: Path) -> tuple[str, ...]:
-    """What Pillow leaves behind of an AVIF file, a sentence each: bits beyond 8, and colours that no profile describes."""
+def find_losses(path: Path) -> tuple[bytes | None, tuple[str, ...]]:
+    """What Pillow leaves behind of an AVIF file: a profile described by numbers, and, a sentence each, bits beyond 8, and
+    colours that are not understood.
+    """
     with path.open("rb") as file:
         head = file.read(_BOXES)
-    losses = []
+    losses, icc, understood = [], None, True
     _, found, coding = head.partition(b"av1C")
     if found and coding[2] & 0x40:
         losses.append(DEEP)
     _, found, colours = head.partition(b"colrnclx")
-    if found and b"colrprof" not in head and (colours[1] in _WIDE or colours[3] in _BRIGHT):
+    if found and b"colrprof" not in head:
+        icc, understood = profile_of(colours[1], colours[3])
+    if not understood:
         losses.append(OWN_COLOURS)
-    return tuple(losses)
+    return icc, tuple(losses)
 
 
 def read_still(path: Path, name: str, check_size: Callable[[tuple[int, int]], None]) -> Picture:
@@ -76,11 +78,10 @@ def read_still(path: Path, name: str, check_size: Callable[[tuple[int, int]], No
     image = file[file.primary_index]
     if image.premultiplied_alpha:
         raise LeaderError(f"{name} has premultiplied transparency, which is not supported; convert it to PNG.")
-    icc, colours = image.info.get("icc_profile"), image.info.get("nclx_profile") or {}
-    notes: tuple[str, ...] = ()
-    if not icc and (colours.get("color_primaries") in _WIDE or colours.get("transfer_characteristics") in _BRIGHT):
-        notes = (OWN_COLOURS,)
+    icc, colours, understood = image.info.get("icc_profile"), image.info.get("nclx_profile"), True
+    if not icc and colours:
+        icc, understood = profile_of(colours["color_primaries"], colours["transfer_characteristics"])
     check_size(image.size)
     samples = np.asarray(image)
     picture = from_samples(samples[..., None] if samples.ndim == 2 else samples, int(image.info["bit_depth"]), icc)
-    return replace(picture, metadata=metadata_in(image.info.get("exif") or b"", *notes))
+    return replace(picture, metadata=metadata_in(image.info.get("exif") or b"", *(() if understood else (OWN_COLOURS,))))

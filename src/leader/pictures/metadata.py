@@ -35,6 +35,8 @@ LONGEST_BLOCK = 60_000
 OWN_COLOURS = (
     "The file describes its colours without a profile that other formats can hold; they may look paler, lighter or darker."
 )
+UNDERSTOOD = "colours by numbers understood"
+"""Among what is known of a Pillow image: whether what its numbers (cICP) mean is known."""
 SRGB_GAMMA, SRGB_PRIMARIES = 0.45455, (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)
 """Of sRGB in a PNG: the exponent, and x and y of white, red, green and blue."""
 
@@ -109,9 +111,11 @@ def metadata_of(image: Image.Image) -> Metadata:
 
 
 def _has_own_colours(image: Image.Image) -> bool:
-    """Whether a PNG declares a gamma or primaries of its own, and nothing that takes precedence."""
-    if "icc_profile" in image.info or "srgb" in image.info:
+    """Whether a PNG declares colours of its own, and nothing that takes precedence: a profile, numbers, sRGB, a gamma."""
+    if "icc_profile" in image.info:
         return False
+    if UNDERSTOOD in image.info or "srgb" in image.info:
+        return not image.info.get(UNDERSTOOD, True)
     gamma, primaries = image.info.get("gamma", SRGB_GAMMA), image.info.get("chromaticity", SRGB_PRIMARIES)
     return abs(gamma - SRGB_GAMMA) > 0.02 or any(abs(a - b) > 0.01 for a, b in zip(primaries, SRGB_PRIMARIES))
 

@@ -18,12 +18,13 @@ from PIL import Image, ImageCms, UnidentifiedImageError
 
 from leader.errors import LeaderError
 from leader.files import check_readable, printable
+from leader.pictures.colours import profile_of, read_cicp
 from leader.pictures.deep import BITS, check_jpeg2000, is_deep, raw_mode, read_deep
 from leader.pictures.formats import AVIF, HEIF, READ, SERVED, format_by_mark
-from leader.pictures.heif import can_avif, kind_of, list_losses, read_still
+from leader.pictures.heif import can_avif, find_losses, kind_of, read_still
 from leader.pictures.jpeg_history import read_history
-from leader.pictures.metadata import metadata_of, orientation_of
-from leader.pictures.picture import MOST_PIXELS, Floats, Picture, from_samples
+from leader.pictures.metadata import UNDERSTOOD, metadata_of, orientation_of
+from leader.pictures.picture import MOST_PIXELS, Floats, Picture, from_samples, matching_profile
 
 SAMPLE_FORMAT, SIGNED = 339, 2
 PHOTOMETRIC, WHITE_IS_ZERO = 262, 0
@@ -52,8 +53,10 @@ def read_picture(path: Path, most_pixels: int = MOST_PIXELS) -> Picture:
                     return _upright(replace(deep, metadata=metadata_of(image)), orientation_of(image))
                 picture = _upright(_with_history(image, name), orientation_of(image))
             if kind == AVIF:
-                notes = (*picture.metadata.notes, *list_losses(path))
-                picture = replace(picture, metadata=replace(picture.metadata, notes=notes))
+                icc, losses = find_losses(path)
+                notes = (*picture.metadata.notes, *losses)
+                profile = matching_profile(picture.icc or icc, picture.pixels.shape[2])
+                picture = replace(picture, icc=profile, metadata=replace(picture.metadata, notes=notes))
             return picture
 
 
@@ -63,6 +66,8 @@ def _open_image(path: Path, name: str, kind: str | None) -> Image.Image:
         Image.preinit()  # the usual formats: Pillow loads all of its own where one that it is asked for is missing
         image = Image.open(path, formats=READ)
         image.filename = ""  # otherwise Pillow maps the file into memory, and shears the rows of TIFFs to be turned
+        if image.format == "PNG":
+            _take_numbers(image)
         return image
     if not can_avif():
         raise LeaderError(f"{name} is an AVIF file, which this Pillow cannot read; install Pillow 11.3 or newer.")
@@ -70,6 +75,17 @@ def _open_image(path: Path, name: str, kind: str | None) -> Image.Image:
         return Image.open(path, formats=(AVIF,))
     except (UnidentifiedImageError, ValueError):
         return _without_exif(path.read_bytes())
+
+
+def _take_numbers(image: Any) -> None:
+    """Colours that a PNG describes by numbers, which Pillow passes over, as a profile; one that the file holds goes first."""
+    numbers = read_cicp(image.fp)
+    if numbers is None or "icc_profile" in image.info:
+        return
+    icc, understood = profile_of(numbers[0], numbers[1])
+    image.info[UNDERSTOOD] = understood and numbers[2:] == b"\0\1"
+    if icc is not None and image.info[UNDERSTOOD]:
+        image.info["icc_profile"] = icc
 
 
 def _without_exif(content: bytes) -> Image.Image:

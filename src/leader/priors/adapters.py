@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from leader.errors import LeaderError, unknown_name
-from leader.priors.base import LatePrediction, Prediction, Prior, check_size, from_eps, from_x0
+from leader.priors.base import LatePrediction, Prediction, Prior, check_derivative, check_size, from_eps, from_x0
 from leader.priors.variance_head import VarianceHead
 from leader.schedule import Schedule
 
@@ -66,6 +66,7 @@ def check_answer(answer: object, x: Tensor, name: str, channels: int) -> Tensor:
             f"The network of '{name}' returned {found}; expected a tensor {wanted}: check its channels, and whether it learned "
             "its variance."
         )
+    check_derivative(answer, x, name)
     return answer.to(x.dtype)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from leader.priors.base import Prediction, Prior
+from leader.priors.base import Prediction, Prior, check_derivative
 from leader.priors.ledger import Counts, record, uncounted
 
 _FORWARD_MODE = threading.Lock()
@@ -26,7 +26,9 @@ class Ask:
         self.function = function or prior.predict
 
     def __call__(self, x: Tensor, t: Tensor) -> Prediction:
-        return self.function(x, t)
+        found = self.function(x, t)
+        check_derivative(found.x0, x, self.prior.name)
+        return found
 
     def gradient(self, values: Tensor, x: Tensor) -> Tensor:
         """d(sum of values)/dx, one backward pass per image; values [B] each depend on their own image only."""
@@ -37,7 +39,7 @@ class Ask:
     def jvp(self, x: Tensor, t: Tensor, direction: Tensor) -> Tensor:
         """(d x0 / d x) direction, by forward-mode differentiation; counted as a JVP, not as a call."""
         with uncounted(), _FORWARD_MODE:
-            tangent: Tensor = torch.func.jvp(lambda v: self.function(v, t).x0, (x,), (direction,))[1]
+            tangent: Tensor = torch.func.jvp(lambda v: self(v, t).x0, (x,), (direction,))[1]
         record([Counts(jvps=1)] * x.shape[0])
         return tangent
 
@@ -45,7 +47,7 @@ class Ask:
         """(d x0 / d x)^T direction for each of them, by reverse mode; counted as a call, and a backward pass each."""
         with torch.enable_grad():
             point = x.detach().requires_grad_()
-            x0 = self.function(point, t).x0
+            x0 = self(point, t).x0
         last = len(directions) - 1
         products = [torch.autograd.grad(x0, point, one, retain_graph=number < last)[0] for number, one in enumerate(directions)]
         record([Counts(backwards=len(directions))] * x.shape[0])

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.forward_ad import unpack_dual
 
 from leader.errors import LeaderError
 from leader.priors.ledger import Counts, record
@@ -154,6 +155,21 @@ class Prior(nn.Module):
             raise LeaderError(f"The prior '{self.name}' takes images with {self.channels} channels; found {x.shape[1]}.")
         if bool((t < 0).any()) or bool((t >= len(self.schedule)).any()):
             raise LeaderError(f"Times must lie in 0..{len(self.schedule) - 1}; found {t.tolist()}.")
+
+
+def is_differentiated(x: Tensor) -> bool:
+    """Whether derivatives pass through x, backwards or forwards."""
+    forwards = unpack_dual(x).tangent is not None  # type: ignore[no-untyped-call]
+    return forwards or (torch.is_grad_enabled() and x.requires_grad)
+
+
+def check_derivative(answer: Tensor, x: Tensor, name: str) -> None:
+    """Rejects an answer without a derivative where that by x is taken."""
+    if is_differentiated(x) and not is_differentiated(answer):
+        raise LeaderError(
+            f"The answer of the prior '{name}' has no derivative, which this method or its Sigma takes: leave out detach(), "
+            "torch.no_grad() and NumPy in its network, or use a method such as ddnm without plug-ins."
+        )
 
 
 def from_x0(

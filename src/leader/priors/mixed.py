@@ -21,12 +21,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.autograd.forward_ad import unpack_dual
 
 from leader.errors import LeaderError
 from leader.files import replacing
 from leader.priors.adapters import AutocastPrior, WrappedPrior
-from leader.priors.base import Prediction, Prior
+from leader.priors.base import Prediction, Prior, is_differentiated
 from leader.priors.int8 import int8_file, load_int8
 from leader.priors.json_files import check_list, check_number
 from leader.priors.pyramid import PyramidPrior
@@ -128,8 +127,7 @@ class MixedPrior(WrappedPrior):
 
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
         chosen: Any = self.base
-        differentiated = (torch.is_grad_enabled() and x.requires_grad) or unpack_dual(x).tangent is not None  # type: ignore[no-untyped-call]
-        if not differentiated:
+        if not is_differentiated(x):
             lowest, able = min(t.tolist()), x.device.type == "cpu"
             parts = zip(self.rounded_from.items(), self.rounded)
             chosen = next((part for (name, first), part in parts if lowest >= first and (able or name != INT8)), self.base)

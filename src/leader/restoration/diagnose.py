@@ -300,12 +300,12 @@ def _list_repairs(found: Findings, advice: Advice | None) -> Iterator[Advice]:
 
 def perhaps_content(found: Findings) -> bool:
     """Whether apparent defects may belong to the scene: single dots, which may be lamps, lines in a JPEG, small areas of one
-    colour, anything in a drawing.
+    colour, anything in a drawing or a thumbnail.
     """
     dots = found.defects == ("dead pixels",)
     lone = "salt and pepper" not in found.defects
     small = found.defects[:1] == (TORN,) and found.defect_share < LEAST_TORN
-    return bool(found.defects) and (found.drawing or dots or small or (lone and found.history is not None))
+    return bool(found.defects) and (found.drawing or found.tiny or dots or small or (lone and found.history is not None))
 
 
 def _sentences(found: Findings) -> list[str]:
@@ -313,8 +313,8 @@ def _sentences(found: Findings) -> list[str]:
     colour = "without colour" if found.grey else "in colour"
     said = [f"The picture has {width} x {height} pixels of {found.bits} bits, {colour}."]
     if found.missing:
-        fact = f"{100 * found.missing:.2g} % of it is transparent and stays so."
-        said.append(Note("transparent", fact, Remedy("fill them in", {"task": "inpaint"})))
+        fact = f"{100 * found.missing:.3g} % of it is transparent and stays so."
+        said.append(Note("transparent", fact, Remedy("fill that in", {"task": "inpaint"})))
     if found.drawing:
         said.append("It looks like a drawing, not a photograph; the networks here were trained on photographs.")
     if perhaps_content(found):
@@ -354,6 +354,9 @@ def _noise(found: Findings) -> list[str]:
         return []
     if noise is None:
         return ["Its noise cannot be measured: the picture is too small or too empty."]
+    if found.seems_noisy and not found.noisy:
+        fact = f"It is too small to tell whether its detail is noise of up to {found.noise_level:.2g}."
+        return [Note("tiny", fact, Remedy("remove that", {"task": "denoise"}))]
     if not found.noisy and found.noise_level >= VISIBLE_NOISE:
         return ["Its noise is weak beside the error of its compression."]
     if not found.noisy:

@@ -29,25 +29,31 @@ LEAST = 3e-4
 
 @dataclass(frozen=True)
 class LightNoise(ShotNoise):
-    """Variance of light, pixels ** gamma: floor + gain * light; as noise of pixels in [0, 1] never below least^2."""
+    """Variance of light, pixels ** gamma: floor + gain * light; as noise of pixels in [0, 1] never below least^2, and with
+    white noise of standard deviation `white` beside it.
+    """
 
     gamma: float = GAMMA
+    white: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (isinstance(self.gamma, float) and 0 < self.gamma < math.inf):
             raise LeaderError(f"The gamma of noise of light is a number above 0; found {self.gamma!r}.")
+        if not (isinstance(self.white, float) and 0 <= self.white < math.inf):
+            raise LeaderError(f"The white noise beside noise of light is a number from 0; found {self.white!r}.")
 
     def std(self, brightness: Array) -> Array:
         """Standard deviation of pixels at these brightnesses; where noise exceeds the light, as where both are as strong."""
         light = np.maximum(brightness.clip(0, 1) ** self.gamma, math.sqrt(max(self.floor, self.least**2)))
         slope = light ** (1 / self.gamma - 1) / self.gamma
-        found: Array = np.maximum(slope * np.sqrt(np.maximum(self.floor + self.gain * light, 0)), self.least)
+        of_light = np.maximum(slope * np.sqrt(np.maximum(self.floor + self.gain * light, 0)), self.least)
+        found: Array = np.hypot(of_light, self.white)
         return found
 
     def raised(self, sigma: float) -> LightNoise:
-        """With at least the standard deviation sigma."""
-        return replace(self, least=max(self.least, sigma))
+        """With white noise of standard deviation sigma added."""
+        return replace(self, white=math.hypot(self.white, sigma))
 
     def words(self) -> str:
         """The finding as a sentence without a full stop."""
