@@ -67,10 +67,10 @@ def test_a_physics_that_is_an_operator_of_here_becomes_it() -> None:
 
 
 def test_parameters_of_a_physics_and_a_level_for_every_image() -> None:
-    def weigh(x: Tensor, weight: float = 1.0) -> Tensor:
+    def weigh(x: Tensor, weight: float) -> Tensor:
         return weight * x[..., ::2]
 
-    def weigh_back(y: Tensor, weight: float = 1.0) -> Tensor:
+    def weigh_back(y: Tensor, weight: float) -> Tensor:
         return weight * torch.stack([y, torch.zeros_like(y)], -1).flatten(-2)
 
     levels = torch.tensor([0.0625, 0.25])

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from leader.restoration import progress
+from leader.restoration import restore as restoring
 from leader.restoration.progress import RunProgress, count_work, forecast_run
 from leader.restoration.restore import Preparation, prepare
 from tests.cheap_prior import CheapPrior, photograph
@@ -111,6 +112,18 @@ def test_the_pace_is_measured_for_a_share_of_the_run_and_two_seconds_at_most() -
 def test_a_run_that_may_leave_out_steps_is_told_at_most() -> None:
     assert forecast_run(ready(plugins=("satp",)), clock=tick(1.0)).most
     assert not forecast_run(ready(plugins=("ucdc",)), clock=tick(1.0)).most
+
+
+def test_a_picture_is_posed_with_the_threads_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    pose, used, before = restoring.pose_picture, list[int](), torch.get_num_threads()
+
+    def note(*given: Any) -> Any:
+        used.append(torch.get_num_threads())
+        return pose(*given)
+
+    monkeypatch.setattr(restoring, "pose_picture", note)
+    prepare(photograph(16, 24), "denoise", sigma=0.1, prior=CheapPrior(), plugins=(), threads=before + 1)
+    assert used == [before + 1] and torch.get_num_threads() == before
 
 
 def test_the_pace_is_measured_with_the_threads_of_the_run_at_the_size_of_the_network() -> None:

@@ -201,6 +201,46 @@ def test_a_long_run_shows_a_draft_first(site: Site, monkeypatch: pytest.MonkeyPa
     assert not work._is_worth_a_draft(9.0, 2.0)
 
 
+def test_the_second_repair_of_a_draft_starts_from_the_first_ones_result(site: Site) -> None:
+    entry, job = given(site), Job("c", 60.0)
+    twice = Wish((Repair("small", 1.5),) * 2, request=RestoreRequest(sigma=0.1))
+    work._show_draft(job, site, entry, twice, site.examinations.take(entry))
+    assert Image.open(io.BytesIO(job.preview or b"")).size == (72, 54)
+
+
+def test_the_pace_counts_what_is_done_before_and_after_a_run(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, learned = [0.0], list[float]()
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(site.pace, "learn", lambda cost, seconds, kind: learned.append(seconds))
+
+    def slow(function: Any, seconds: float) -> Any:
+        def take(*given: Any) -> Any:
+            clock[0] += seconds
+            return function(*given)
+
+        return take
+
+    monkeypatch.setattr(work, "prepare_repair", slow(work.prepare_repair, 7.0))
+    monkeypatch.setattr(work, "lay_out", slow(work.lay_out, 2.0))
+    run(site)
+    assert learned == [9.0]
+
+
+def test_a_forecast_estimates_the_noise_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where parts of a picture are known, an estimate takes as long as the rest of the forecast."""
+    prepare, levels = work.prepare_repair, list[Any]()
+
+    def note(site: Site, wish: Wish, *more: Any) -> Any:
+        made = prepare(site, wish, *more)
+        levels.append((wish.request.sigma, made.sigma))
+        return made
+
+    monkeypatch.setattr(work, "prepare_repair", note)
+    work.predict_seconds(site, given(site, 40, 48), Wish((Repair("noisy"),), request=RestoreRequest()))
+    first = levels[0][1]
+    assert levels == [(None, first), (first, first), (first, first)]
+
+
 def test_a_job_that_is_stopped_or_too_large_leaves_nothing(site: Site) -> None:
     entry = given(site)
     job, kept = Job("c", 60.0), len(site.store)

@@ -73,7 +73,7 @@ const done = (...outcomes) => ({ ...running, state: "done", step: outcomes.lengt
 
 const module = await import(`${folder}/main.js`);
 assert.ok(module);
-const { state } = await import(`${folder}/state.js`);
+const { addPicture, state } = await import(`${folder}/state.js`);
 const { look } = await import(`${folder}/runs.js`);
 await wait();
 assert.equal(document.body.dataset.ready, "yes");
@@ -499,6 +499,9 @@ offline = true;
 $("#start").click();
 await wait(20);
 assert.match($("#told").textContent, /^The program did not answer; see that it is still running/);
+$("#told").textContent = "";
+await look(addPicture({ name: "elsewhere", sample: "small" }));
+assert.deepEqual([state.pictures.pop().state, $("#told").textContent], ["failed", ""], "an error of a picture that is not shown is not told");
 offline = false;
 
 // --- every picture of the queue, with the repairs of this one; a stop ends the rest
