@@ -88,6 +88,8 @@ def test_what_was_chosen_is_told(folder: Path) -> None:
         f"Noise level sigma = {used:.4f} (as given, raised because of the kernel's uncertainty)." in doubted.stderr
         and used > 0.25
     )
+    found = runner.invoke(app, [*BASE, *words[:4], *words[6:]])
+    assert "(estimated from the picture)" in found.stderr, "it was raised as well, but nobody gave it"
 
 
 def test_what_out_cannot_hold_is_refused_before_the_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from leader import Problem, Sampler, load_prior, operators
-from leader.priors import fast_half, loading
+from leader.priors import fast_half, loading, mixed
 from leader.priors.adapters import NetworkPrior
 from leader.priors.ask import Ask
 from leader.priors.mixed import MixedPrior, Rounding, _sort_by_size, round_filters, round_to_half
@@ -91,6 +91,15 @@ def test_the_first_time_follows_the_table() -> None:
     bumpy = Rounding((-9.0, -3.0, 2.0), (1e-4, 2e-2, 1e-3), (0.01, 0.05, 0.2))  # fine at little noise, not above
     later = bumpy.first_time(schedule, 0.04)
     assert later is not None and later > first
+
+
+def test_half_precision_serves_below_integers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mixed, "round_to_int8", lambda prior: prior)
+    noise, spread, fine, coarse = (-9.0, -3.0, 2.0), (1.0,) * 3, (1.0, 0.01, 0.01), (1.0, 1.0, 0.01)
+    for half, integers, name in ((fine, coarse, "mixed-int8-half"), (coarse, fine, "mixed-int8"), (fine, fine, "mixed-int8")):
+        table = Rounding(noise, half, spread, integers)
+        made = mixed.mix_precisions(CheapPrior(), table, torch.device("cpu"), ("int8", "half"))
+        assert made.precision == name and list(made.rounded_from) == name.split("-")[1:]
 
 
 def test_a_table_is_kept_and_judged(tmp_path: Path) -> None:

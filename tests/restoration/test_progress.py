@@ -9,6 +9,7 @@ import torch
 
 from leader.restoration import progress
 from leader.restoration import restore as restoring
+from leader.restoration.pose import pose_picture
 from leader.restoration.progress import RunProgress, count_work, forecast_run
 from leader.restoration.restore import Preparation, prepare
 from tests.cheap_prior import CheapPrior, photograph
@@ -115,7 +116,7 @@ def test_a_run_that_may_leave_out_steps_is_told_at_most() -> None:
 
 
 def test_a_picture_is_posed_with_the_threads_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    pose, used, before = restoring.pose_picture, list[int](), torch.get_num_threads()
+    pose, used, before = pose_picture, list[int](), torch.get_num_threads()
 
     def note(*given: Any) -> Any:
         used.append(torch.get_num_threads())

@@ -47,6 +47,13 @@ def test_by_default_the_kernel_is_recognised_and_the_doubt_is_noise() -> None:
         assert found.words() in auto.notes and not any("made smaller by" in note for note in told.notes)
 
 
+def test_a_kernel_that_was_guessed_need_not_give_every_value() -> None:
+    beyond = Picture(3 * small().pixels - 1)
+    posed(beyond)
+    with pytest.raises(LeaderError, match="does not explain the rest"):
+        posed(beyond, down="box")
+
+
 def test_a_mixture_that_was_found_can_be_asked_for() -> None:
     """As a repeated run does: the same operator, its doubt counted again, and values that no single kernel gives accepted."""
     found = posed(small("bicubic"))

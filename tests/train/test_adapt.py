@@ -14,9 +14,10 @@ from leader import Problem, Sampler, load_prior, operators
 from leader.cli import app
 from leader.presets.stored import read_stored, stored_file
 from leader.priors import variance_head
-from leader.train import pruning, trust_runs, variance
-from leader.train.adapt import Adaptation, list_companions, plan_adaptation
+from leader.train import pruning, trust_fit, trust_runs, variance
+from leader.train.adapt import Adaptation, _fit_referee, list_companions, plan_adaptation
 from leader.train.data import Images, central_crops
+from leader.trust.referee import Referee
 from tests.sentences import refusal
 from tests.train.pictures import write_pictures
 
@@ -113,6 +114,23 @@ def test_what_was_begun_with_another_seed_is_forgotten(place: Path) -> None:
     (store / "fitting" / "00000.npz").write_bytes(b"of other pictures")
     found = run("--seed", "4")
     assert found.exit_code == 0 and "is discarded" in found.output and "done before" not in found.output
+
+
+def test_the_referee_shares_its_time_between_runs_and_fit(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds: list[float] = []
+
+    def take(runs: Any, workers: Any, time: float) -> list[Path]:
+        seconds.append(time)
+        return []
+
+    def fit(lessons: Any, settings: trust_fit.FitSettings, say: Any) -> Referee:
+        seconds.append(settings.seconds)
+        return Referee()
+
+    monkeypatch.setattr(trust_runs, "make_timed_runs", take)
+    monkeypatch.setattr(trust_fit, "fit_referee", fit)
+    _fit_referee(plan_adaptation(name_prior(), place / "photos", 10.0), 8.0, None, lambda text: None)
+    assert seconds == [6.0, 2.0]
 
 
 def test_a_long_adaptation_is_told_as_such(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

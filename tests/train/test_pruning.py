@@ -14,6 +14,7 @@ from leader.plugins import SATP
 from leader.presets import find
 from leader.priors import loading
 from leader.priors.base import Prediction
+from leader.problem import Problem
 from leader.schedule import uniform_grid
 from leader.train import pruning
 from leader.train.pruning import RANGES, Curve, calibrate_eta, calls, curves, outside
@@ -69,6 +70,22 @@ def test_curves_hold_what_satp_would_read() -> None:
     energy = curves(Headless(), clean, estimator="noise-energy", steps=7)
     assert [curve.values for curve in found] == [curve.values for curve in by_name]
     assert found[0].values != energy[0].values
+
+
+def test_curves_are_of_tasks_with_the_noise_they_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    problems: list[Problem] = []
+
+    class Noted(Problem):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            problems.append(self)
+
+    monkeypatch.setattr(pruning, "Problem", Noted)
+    clean = torch.full((2, 3, 64, 32), 0.5)
+    curves(CheapPrior(), clean, steps=2)
+    found = [float(problem.residual(2 * clean - 1).std()) / 2 for problem in problems]
+    assert found == pytest.approx([0.0, 0.05, 0.05], rel=0.1, abs=1e-6)
+    assert [float(problem.sigma[0]) / 2 for problem in problems] == pytest.approx([0.0, 0.05, 0.05])
 
 
 def test_curves_are_those_of_a_whole_path() -> None:

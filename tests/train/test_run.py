@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, expand, halve
+from leader.train import run
 from leader.train.data import open_photographs
 from leader.train.objective import Examples, Task, draw_examples, fit_task, full_resolution_error, loss
 from leader.train.run import (
@@ -284,6 +285,20 @@ def test_the_averaged_weights_ship(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for name, tensor in trainer.average.state_dict().items():
         assert torch.equal(shipped[name], tensor.half())
         assert not torch.equal(shipped[name], trainer.net.state_dict()[name].half())
+
+
+def test_validation_takes_the_first_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, ...]] = []
+
+    def look(net: PyramidNet, clean: torch.Tensor) -> dict[str, list[float]]:
+        seen.append(tuple(clean.shape))
+        return {"sigma": [], "psnr": [], "ratio": []}
+
+    monkeypatch.setattr(run, "validate", look)
+    monkeypatch.setattr(run, "VALIDATION", 2)
+    monkeypatch.setattr(run, "plot_log", lambda state: None)
+    train(replace(tiny(tmp_path, 1), validation=tmp_path / "pictures"))
+    assert seen == [(2, 3, 128, 128)] * 2, "before and after"
 
 
 def test_validation_says_error_over_predicted_variance() -> None:
