@@ -1,6 +1,7 @@
 """Colours that a file describes by numbers: Display P3 as its profile would, others with a note."""
 
 import struct
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from leader.pictures import read_picture, write_picture
+from leader.pictures.colours import read_cicp
 from leader.pictures.deep import write_deep_png
 from leader.pictures.metadata import OWN_COLOURS
 from tests.pictures.test_pictures import chunk, rgb_profile
@@ -58,6 +60,7 @@ def test_what_other_numbers_say_is_told_and_srgb_is_not(tmp_path: Path) -> None:
     gamma = chunk(b"gAMA", struct.pack(">I", 100_000))
     for chunks, told in (
         ((cicp(1, 13, 0, 1), gamma), ()),  # the numbers take precedence
+        *(((cicp(5, curve, 0, 1),), ()) for curve in (1, 2, 6, 14, 15)),  # those of television
         ((cicp(9, 16, 0, 1),), (OWN_COLOURS,)),
         ((cicp(9, 13, 0, 1), chunk(b"sRGB", b"\0")), (OWN_COLOURS,)),
         ((cicp(12, 18, 0, 1),), (OWN_COLOURS,)),
@@ -79,3 +82,11 @@ def test_a_profile_in_the_file_and_grey_need_no_numbers(tmp_path: Path) -> None:
         add_chunk(tmp_path / name, cicp(12, 13, 0, 1))
         picture = read_picture(tmp_path / name)
         assert picture.icc == icc and picture.metadata.notes == ()
+
+
+def test_numbers_stand_before_the_pixels_and_reading_them_moves_nothing() -> None:
+    head, pixels = b"\x89PNG\r\n\x1a\n", chunk(b"IDAT", b"12345")
+    for content, found in ((cicp(9, 16, 0, 1) + pixels, bytes((9, 16, 0, 1))), (pixels + cicp(9, 16, 0, 1), None)):
+        file = BytesIO(head + content)
+        file.seek(5)
+        assert read_cicp(file) == found and file.tell() == 5

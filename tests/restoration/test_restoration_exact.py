@@ -64,6 +64,7 @@ def test_a_picture_is_continued_and_kept() -> None:
     assert operator.task == "deblur-motion" and operator.select(torch.tensor([0])).task == "deblur-motion"
     assert operator.image_shape == (2, 54, 64)  # 32 + 2 (3 + 8) and 40 + 2 (3 + 8), even and without large primes
     assert (place.top, place.left, place.height, place.width) == (11, 12, 32, 40)
+    assert [borders.fast_length(length) for length in (45, 46, 97)] == [48, 48, 100]
     given = torch.rand(1, 2, 32, 40, generator=torch.Generator().manual_seed(2))
     found = borders.extend(given, operator, place)
     assert torch.equal(place.crop(found), given)

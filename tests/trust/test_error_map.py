@@ -250,6 +250,7 @@ def test_what_a_measurement_tells_is_read_once_for_all_runs_on_it(monkeypatch: p
         result, watch = run(batch, CheapPrior())
         add_errors(CheapPrior(), batch, result, watch)
         assert len(asked) == expected and len(solved) == expected, "all late times are one here"
+    assert not read(problem, problem.y).holds_for(replace(problem, sigma=2 * problem.sigma)), "nor of as much noise"
 
 
 def test_a_run_that_changes_nothing_is_not_warned_of(tmp_path: Path) -> None:

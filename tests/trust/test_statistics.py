@@ -123,6 +123,10 @@ def test_a_quarter_of_a_picture_is_enough_unless_it_is_suspect(
     operator = AveragePoolSR((3, 264, 288), 4)
     facts = RunFacts(Problem.internal(operator.A(x), operator, 0.04), x, CheapPrior(), photograph(66, 72), look=True)
     assert measure(facts)["change"] == pytest.approx(level * limits.SUSPECT) and seen == looks
+    seen.clear()
+    operator, low = AveragePoolSR((3, 200, 288), 4), x[..., :200, :]
+    measure(RunFacts(Problem.internal(operator.A(low), operator, 0.04), low, CheapPrior(), photograph(50, 72), look=True))
+    assert seen == [(1, 3, 200, 288)], "quarters of 50 pixels a side are looked at as a whole"
 
 
 def test_what_a_camera_takes_is_judged_by_its_picture_enlarged_smoothly() -> None:

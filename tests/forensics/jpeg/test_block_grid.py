@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 
 from leader.forensics.jpeg.block_grid import find_history
-from leader.forensics.jpeg.standard_grid import find_standard, take_blocks
-from leader.pictures.jpeg_history import read_history
+from leader.forensics.jpeg.blocks import DCT
+from leader.forensics.jpeg.standard_grid import QUALITIES, _best, _tables, find_standard, take_blocks
+from leader.pictures.jpeg_history import read_history, standard_luma
 from tests.forensics.jpegs import jpeg, photograph, unit
 
 
@@ -65,5 +67,28 @@ def test_tables_that_are_not_standard() -> None:
 def test_no_standard_table_fits_what_repeats_itself() -> None:
     tile = np.random.default_rng(0).integers(1, 255, (16, 16)).astype(float)
     checks = 60.0 + 100 * (np.indices((96, 96)).sum(0) // 8 % 2)
-    for plane in (np.tile(tile, (12, 12)), checks):
+    even = np.zeros((8, 8))  # frequencies that look the same half a block further on
+    even[::2, ::2] = standard_luma(50).reshape(8, 8)[::2, ::2]
+    for plane in (np.tile(tile, (12, 12)), checks, np.tile(128 + DCT.T @ even @ DCT, (12, 12))):
         assert find_standard(take_blocks(plane, np.ones(plane.shape, bool))) is None
+
+
+def test_a_table_is_compared_where_it_can_tell() -> None:
+    """Values at one of its steps, 6 a band: in enough bands; beside cut ones, of which only larger steps and values count."""
+    steps = standard_luma(50).reshape(64).astype(np.float32)
+    small, large = np.flatnonzero((steps >= 3) & (steps < 12))[:8], np.flatnonzero(steps >= 12)
+
+    def look(bands: NDArray[np.intp], cut: NDArray[np.intp], share: float) -> tuple[int, float]:
+        every = np.repeat(np.concatenate([bands, cut]), 6)
+        sizes = np.where(np.arange(len(every)) < 6 * len(bands), 1, np.float32(share))
+        return _best(((steps[every] * sizes).astype(np.float32), every, np.arange(len(every)) >= 6 * len(bands)), -2.0)
+
+    none = large[:0]
+    assert look(large[:9], none, 1) == (50, 1.0) and look(large[:9], large[9:30], 0.3) == (50, 1.0)
+    assert look(np.repeat(large[:3], 3), none, 1)[1] == look(none, np.concatenate([np.repeat(large[:3], 4), small]), 1)[1] == -1
+
+
+def test_of_tables_that_fit_alike_the_finest_is_named() -> None:
+    coarse, fine = _tables()[90 - QUALITIES[0]], _tables()[91 - QUALITIES[0]]
+    bands = np.repeat(np.flatnonzero((coarse == fine) & (fine >= 3))[:12], 5)
+    assert _best((3 * fine[bands], bands, np.zeros(len(bands), bool)), -2.0)[0] >= 91

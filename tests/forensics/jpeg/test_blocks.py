@@ -11,6 +11,7 @@ from leader.forensics.jpeg.blocks import (
     compute_chroma,
     compute_luma,
     finest_detail,
+    middle_blocks,
     transform_blocks,
 )
 from leader.forensics.noise.shot import ShotNoise
@@ -31,6 +32,11 @@ def test_blocks_begin_at_their_offset_and_are_known_where_every_pixel_is() -> No
     assert np.allclose(DCT @ DCT.T, np.eye(8)) and np.allclose(DCT[0], 8**-0.5)
 
 
+def test_the_middle_begins_where_blocks_do() -> None:
+    assert middle_blocks((100, 300), 16) == (slice(32, 72), slice(128, 168))
+    assert middle_blocks((20, 300), 16)[0] == slice(0, 40)
+
+
 def test_luma_and_chroma_are_those_of_encoders() -> None:
     pixels = random(20, 40, 3)
     assert np.allclose(compute_luma(pixels), 255 * (pixels * LUMA).sum(2)) and np.allclose(
@@ -40,6 +46,7 @@ def test_luma_and_chroma_are_those_of_encoders() -> None:
     assert found.shape == (2, 9, 18)
     part = pixels[1:, 3:]
     assert found[1, 2, 4] == pytest.approx(128 + 255 * float(part[4:6, 8:10].mean((0, 1)) @ CHROMA[1]))
+    assert np.array_equal(compute_chroma(pixels, (1, 2), (3, 13)), compute_chroma(pixels[3:, 13:], (1, 2), (0, 0)))
     wide = compute_chroma(pixels, (1, 4), (0, 0))
     assert wide.shape == (2, 20, 10) and wide[0, 3, 2] == pytest.approx(128 + 255 * float(pixels[3, 8:12].mean(0) @ CHROMA[0]))
 

@@ -1,6 +1,7 @@
 """Noise that grows with brightness, behind JPEG: found at its level, and not where there is none."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from leader.forensics import NotExamined, examine
+from leader.forensics.jpeg import noise_curve
 from leader.forensics.jpeg.noise_planes import read_chroma, read_luma
 from leader.forensics.jpeg.quantised_noise import NOISES, profile_noise
 from leader.forensics.noise.estimate import COARSE_COLOUR, COARSE_GROWING, NoiseEstimate
@@ -23,11 +25,11 @@ def scene(channels: int) -> NDArray[np.float64]:
     return np.asarray((0.1 + columns / 255)[..., None] * limits + waves[..., None]).clip(0, 1)
 
 
-def read_noise(pixels: NDArray[np.float64], quality: int) -> NoiseEstimate:
+def read_noise(pixels: NDArray[np.float64], quality: int, known: NDArray[np.bool_] | None = None) -> NoiseEstimate:
     values = (pixels.clip(0, 1) * 255).round().astype(np.uint8)
     buffer = io.BytesIO()
     Image.fromarray(values[..., 0] if values.shape[2] == 1 else values).save(buffer, "JPEG", quality=quality)
-    found = examine(from_pil(Image.open(buffer))).noise
+    found = replace(examine(from_pil(Image.open(buffer))), known=known).noise
     assert not isinstance(found, NotExamined)
     return found
 
@@ -71,6 +73,32 @@ def test_weak_noise_of_light_and_noise_of_one_colour_are_not_said_to_fall() -> N
     shadows = scene(3) ** 2.2 + 0.012 * draw
     assert read_noise(shadows.clip(0) ** (1 / 2.2), 95).shot is not None
     assert read_noise(shadows.clip(0) ** (1 / 2.2), 40).shot is None
+
+
+@pytest.mark.parametrize("falls", [False, True])
+def test_the_level_behind_jpeg_is_that_of_what_is_known(falls: bool) -> None:
+    truth, rng, known = scene(3), np.random.default_rng(3), np.zeros((192, 256), bool)
+    known[:, 96:] = True
+    seen = (
+        (truth**2.2 + 0.04 * rng.standard_normal(truth.shape)).clip(0) ** (1 / 2.2) if falls else rng.poisson(truth * 50) / 50
+    )
+    off = (seen.clip(0, 1) - truth)[known]
+    assert read_noise(np.where(known[..., None], seen, 0), 90, known).white == pytest.approx(off.std(), rel=0.12)
+
+
+def test_clipped_noise_behind_jpeg_counts_as_before() -> None:
+    truth = 1.2 * scene(3)
+    found = read_noise(truth + np.random.default_rng(3).normal(0, 0.12, truth.shape), 92)
+    assert found.white == pytest.approx(0.12, rel=0.05) and found.shot is None
+
+
+def test_points_of_light_and_dots_on_white_are_no_noise() -> None:
+    points = (np.random.default_rng(1).random((192, 256, 1)) < 0.02) * np.ones(3)
+    assert read_noise(points, 85).white == read_noise(1 - points, 85).white == 0
+
+
+def test_where_nothing_tells_any_level_is_as_likely() -> None:
+    assert noise_curve._fit_law([np.zeros((3, len(noise_curve.LEVELS)))]).level == pytest.approx(0.3, rel=0.05)
 
 
 def test_white_noise_and_none_do_not_grow() -> None:

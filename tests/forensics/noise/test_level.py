@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 import leader
 from leader.errors import LeaderError
 from leader.forensics.noise.level import estimate_noise
+from leader.forensics.noise.windows import share_clipped
 from leader.pictures import read_picture
 from tests.forensics.noise.reading import measure_noise
 
@@ -86,6 +87,12 @@ def test_missing_pixels_are_left_out() -> None:
 def test_tiny_pictures_are_refused() -> None:
     with pytest.raises(LeaderError, match="too few to estimate"):
         estimate_noise(np.zeros((9, 9, 3)))
+
+
+def test_a_pixel_is_clipped_where_any_of_its_channels_is() -> None:
+    pixels = np.full((4, 6, 3), 0.5)
+    pixels[1, 3, 2], pixels[2, 3, 0] = 1.0, 0.0
+    assert share_clipped(pixels, 2, 2).tolist() == [[0, 0.25, 0], [0, 0.25, 0]]
 
 
 @pytest.mark.parametrize("channels", [1, 3])

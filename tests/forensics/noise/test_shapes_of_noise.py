@@ -11,7 +11,7 @@ from scipy import ndimage
 from leader.forensics.noise.coloured import noise_spectrum
 from leader.forensics.noise.estimate import rounding
 from leader.forensics.noise.level import estimate_noise
-from leader.forensics.noise.light import light_noise
+from leader.forensics.noise.light import LightNoise, light_noise
 from leader.forensics.noise.shot import ShotNoise, shot_noise
 from leader.forensics.noise.texture_limit import white_limit
 from leader.pictures.jpeg_history import read_history
@@ -194,6 +194,11 @@ def test_noise_of_light_falls_with_brightness(read: float, gain: float, channels
     assert measure_noise(seen).shot == found and "falls with brightness" in found.words()
     assert found.level(clean) == pytest.approx(math.sqrt(((seen - clean) ** 2).mean()), rel=0.2)
     assert found.weakened(0.25).floor == found.floor / 4
+    below = np.where(light > 0, seen, light)  # decimal numbers that were not cut off
+    assert light_noise(below, None, LEAST) == found
+    assert np.isfinite(LightNoise(0.01, -1e-4, LEAST).std(np.zeros(1))).all()
+    known = np.arange(SIDE)[:, None] >= np.full(SIDE, 48)
+    assert light_noise(np.where(known[..., None], seen, 0.3), known, LEAST) is not None, "of what is known"
     everywhere = np.linspace(0, 1, 9)  # independent variances add, in black too
     np.testing.assert_allclose(found.raised(0.03).raised(0.04).std(everywhere), np.hypot(found.std(everywhere), 0.05))
 
@@ -208,6 +213,10 @@ def test_what_is_no_noise_of_light() -> None:
     textured = (shadows**2.2 + 0.04 * patches * draw(4, 1)).clip(0, 1) ** (1 / 2.2)
     assert light_noise(textured, None, LEAST) is None
     assert light_noise((shadows**2.2 + 0.04 * draw(4, 1)).clip(0, 1) ** (1 / 2.2), None, LEAST) is not None
+    for dark in (False, True):  # patches in the shadows alone are texture, in the bright half they say nothing
+        even = (shadows < np.median(shadows)) == dark
+        light = shadows**2.2 + 0.04 * (even | (patches > 0)) * draw(4, 1)
+        assert (light_noise(light.clip(0, 1) ** (1 / 2.2), None, LEAST) is not None) == dark
 
 
 def test_white_noise_does_not_grow_with_brightness() -> None:

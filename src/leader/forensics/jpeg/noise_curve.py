@@ -46,7 +46,7 @@ CLIPPED_MEAN = 1 / math.sqrt(2 * math.pi)
 @dataclass(frozen=True)
 class NoiseBefore:
     """Standard deviations of [0, 1] pixels before compression: of noise that is independent in R, G and B, as all planes agree
-    on, and of noise that is the same in all colours, as luma alone tells (0 where there is no chroma to compare it with).
+    on, and of noise that is the same in all colours, as luma alone tells (less than `level` where there is no chroma).
     """
 
     level: float
@@ -82,7 +82,7 @@ def read_noise_before(pixels: Array, history: JpegHistory, known: Flags | None, 
         survives = (luma.steps / 2 < luma.unit * high).mean()  # coarser steps leave little but content
         if survives < LEAST_SURVIVING or law.ahead < CLEAR_GROWTH or (high / dark) ** 2 <= GROWING:
             found = None
-    return NoiseBefore(law.level, of_luma if chroma else 0.0, found)
+    return NoiseBefore(law.level, of_luma, found)
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def light_noise(pixels: Array, known: Flags | None, least: float) -> LightNoise 
     known  [H, W] marks valid pixels
     least  smallest standard deviation at any brightness: that of rounding
     """
-    blocks = Blocks.of(pixels**GAMMA, known)
+    blocks = Blocks.of(pixels.clip(0) ** GAMMA, known)  # decimal numbers may lie below black
     if blocks is None:
         return None
     flat = blocks.flattest_of_every_brightness()
