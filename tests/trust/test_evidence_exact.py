@@ -121,16 +121,6 @@ def test_a_camera_that_mixes_pixels_a_little_knows_none_of_them(beside: float, k
     assert evidence is not None and (evidence.known is not None) == known
 
 
-def test_what_is_forgotten_is_no_part_of_a_later_run() -> None:
-    problem, watch = watched(Denoising((3, 8, 8)))
-    first = watch.find_way(0)
-    watch.forget(0)
-    assert watch.find_way(0) is None
-    Sampler(CheapPrior(), "ddnm", (), 4).run(problem, on_step=watch)
-    again = watch.find_way(0)
-    assert first is not None and again is not None and torch.equal(again.walked, first.walked)
-
-
 def test_clipped_entries_are_judged_as_the_answer_fills_them() -> None:
     operator, x = Denoising((3, 8, 8)), torch.full((1, 3, 8, 8), 0.9)
     y = torch.ones(1, 3, 8, 8)

@@ -7,7 +7,7 @@ from PIL import Image
 
 from leader.forensics.jpeg.block_grid import find_history
 from leader.forensics.jpeg.blocks import DCT
-from leader.forensics.jpeg.standard_grid import QUALITIES, _best, _tables, find_standard, take_blocks
+from leader.forensics.jpeg.standard_grid import _best, find_standard, take_blocks
 from leader.pictures.jpeg_history import read_history, standard_luma
 from tests.forensics.jpegs import jpeg, photograph, unit
 
@@ -86,9 +86,3 @@ def test_a_table_is_compared_where_it_can_tell() -> None:
     none = large[:0]
     assert look(large[:9], none, 1) == (50, 1.0) and look(large[:9], large[9:30], 0.3) == (50, 1.0)
     assert look(np.repeat(large[:3], 3), none, 1)[1] == look(none, np.concatenate([np.repeat(large[:3], 4), small]), 1)[1] == -1
-
-
-def test_of_tables_that_fit_alike_the_finest_is_named() -> None:
-    coarse, fine = _tables()[90 - QUALITIES[0]], _tables()[91 - QUALITIES[0]]
-    bands = np.repeat(np.flatnonzero((coarse == fine) & (fine >= 3))[:12], 5)
-    assert _best((3 * fine[bands], bands, np.zeros(len(bands), bool)), -2.0)[0] >= 91
