@@ -1,6 +1,6 @@
 """Before, after and the truth of ten rows of benchmarks/real.py beside each other, for docs/real.md.
 
-    python benchmarks/real_montage.py PHOTOGRAPHS docs/images/real.jpg
+    python benchmarks/real_montage.py PHOTOGRAPHS docs/images/real.webp
 
 Row n, from 0, is made of number 3 n + 1, from 0 and in turn, of the first sixteen photographs of the folder; PSNR and LPIPS of
 what was given, of what was restored and of the best simple tool are printed.

@@ -22,9 +22,9 @@ REASONS = {
     "invented colours": "the colours are invented: the given picture has none",
     "unsure": "in {percent:.0f} % of the picture the error may exceed {levels} grey levels",
     "sharp": "the given picture looks sharp: it was not blurred by this kernel",
-    "growth": "the picture has {detail}: are kernel and sigma right?",
-    "waves": "the picture has waves {times:.1f} times as strong as in photographs: are kernel and sigma right?",
-    "excess": "the answer exceeds black and white by {levels} grey levels: are kernel and sigma right?",
+    "growth": "the picture has {detail}: {question}",
+    "waves": "the picture has waves {times:.1f} times as strong as in photographs: {question}",
+    "excess": "the answer exceeds black and white by {levels} grey levels: {question}",
     "kept noise": "the network sees noise of {levels} grey levels in the answer: is sigma too small?",
     "too wide": "the given picture is much sharper than a blur by this kernel would be: the kernel is too wide",
     "lost": "{times} times as much as the picture's own noise was removed: sigma is too large",
@@ -135,10 +135,11 @@ def _list_signs(numbers: Mapping[str, Any]) -> dict[str, _Finding]:
         bounds = limits.find_enlarged_growth(float(numbers["enlarged"]))
         detail = f"{_write(growth / bounds.doubtful)} times the most detail that right answers have"
     strength = waves * max(1.0, growth / limits.USUAL_GROWTH)
+    question = "are kernel and sigma right?" if score.is_scored(numbers) else "is its damage described right?"
     found = (
-        _find("growth", growth, bounds, True, detail=detail),
-        _find("waves", strength, limits.WAVES, True, times=2 ** (waves / 2)),
-        _find("excess", excess, limits.EXCESS, True, levels=_write(255 * excess)),
+        _find("growth", growth, bounds, True, detail=detail, question=question),
+        _find("waves", strength, limits.WAVES, True, times=2 ** (waves / 2), question=question),
+        _find("excess", excess, limits.EXCESS, True, levels=_write(255 * excess), question=question),
         _find("kept noise", noise, limits.KEPT_NOISE, True, levels=_write(255 * noise)),
         _find("too wide", float(numbers.get("too_wide") or 0.0), limits.TOO_WIDE),
     )

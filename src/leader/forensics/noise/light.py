@@ -45,7 +45,7 @@ class LightNoise(ShotNoise):
 
     def std(self, brightness: Array) -> Array:
         """Standard deviation of pixels at these brightnesses; where noise exceeds the light, as where both are as strong."""
-        light = np.maximum(brightness.clip(0, 1) ** self.gamma, math.sqrt(max(self.floor, self.least**2)))
+        light = np.maximum(brightness.clip(0, 1) ** self.gamma, math.sqrt(max(self.floor, LEAST**2)))
         slope = light ** (1 / self.gamma - 1) / self.gamma
         of_light = np.maximum(slope * np.sqrt(np.maximum(self.floor + self.gain * light, 0)), self.least)
         found: Array = np.hypot(of_light, self.white)
