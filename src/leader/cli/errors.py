@@ -84,9 +84,6 @@ def _flush_stdout(code: Any) -> Any:
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
-    except BrokenPipeError:
-        let_go(sys.stdout)
-        return code or FAILED
     except OSError as error:
         return code or _tell(error)
     return code

@@ -95,7 +95,7 @@ def get(name: Annotated[str, typer.Argument(help="A registered prior's name.")])
 @app.command("inspect")
 def inspect_file(file: Annotated[Path, typer.Argument(help="A checkpoint file (.pt, .pth, .ckpt, .safetensors).")]) -> None:
     """Prints the content of a checkpoint file as JSON, without running anything in it."""
-    print(json.dumps(_look_into(file), indent=2, default=str))
+    to_stdout(json.dumps(_look_into(file), indent=2, default=str))
 
 
 def inspect_checkpoint(
