@@ -34,7 +34,7 @@ def read_noise(pixels: NDArray[np.float64], quality: int, known: NDArray[np.bool
     return found
 
 
-@pytest.mark.parametrize(("channels", "peak", "quality"), [(3, 50, 75), (3, 120, 92), (1, 70, 85)])
+@pytest.mark.parametrize(("channels", "peak", "quality"), [(3, 50, 75), (3, 120, 92), (1, 70, 85), (3, 90, 55)])
 def test_counted_light_behind_jpeg(channels: int, peak: int, quality: int) -> None:
     truth = scene(channels)
     found = read_noise(np.random.default_rng(3).poisson(truth * peak) / peak, quality)
