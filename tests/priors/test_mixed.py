@@ -54,6 +54,8 @@ def test_a_rounded_network_does_not_shift_pictures() -> None:
     half = round_to_half(full, torch.bfloat16)
     network: Any = half.net
     assert {layer.weight.dtype for layer in network.main.convs[1:]} == {torch.bfloat16}
+    both: Any = mixed.round_to_half(full, torch.bfloat16, 500)
+    assert both.net.main.convs[1].weight.dtype == torch.bfloat16, "which noise of these times asks, too"
     for t in (30, 180):
         x, times = noisy(full, t)
         expected, found = full.predict(x, times), half.predict(x, times)

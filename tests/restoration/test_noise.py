@@ -167,6 +167,8 @@ def test_grain_that_grows_with_brightness_is_that_of_the_pixels_given() -> None:
     seen: Any = SimpleNamespace(noise=NoiseEstimate(0.05, 0.0, 1e-3, shot=ShotNoise(0.02, 0.0, 1e-3)))
     dark = replace(run("sr", sigma=0.05).posed, examination=seen, given=Picture(np.full((8, 9, 3), 0.1, np.float32)))
     assert put_grain(replace(dark, sigma_from="estimated"), "keep", None).grain == pytest.approx(0.002**0.5)
+    clean: Any = SimpleNamespace(noise=NoiseEstimate(5e-4, 0.0, 1e-3))
+    assert put_grain(replace(dark, sigma_from="estimated", examination=clean), "keep", None).grain == 0, "that of rounding"
 
 
 def test_a_given_level_is_the_grain_in_spite_of_doubts_about_the_kernel() -> None:

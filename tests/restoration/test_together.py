@@ -92,19 +92,6 @@ def test_each_walks_its_own_times() -> None:
         np.testing.assert_allclose(made.array, alone.array, atol=2e-5)
 
 
-def test_one_pass_has_the_threads_of_its_pictures() -> None:
-    class Noted(WidePrior):
-        def _predict(self, x: torch.Tensor, t: torch.Tensor) -> Any:
-            used.add(torch.get_num_threads())
-            return super()._predict(x, t)
-
-    used, more = set[int](), torch.get_num_threads() + 1
-    ready = [prepared(Noted(), sigma=0.1, threads=more)] * 2
-    used.clear()
-    together.run_together(ready, check=False)
-    assert used == {more} and torch.get_num_threads() == more - 1
-
-
 def test_results_come_in_the_order_of_the_pictures() -> None:
     prior = WidePrior()
     found = together.run_all([prepared(prior, height=height, sigma=0.1) for height in (32, 36, 32)], check=False)

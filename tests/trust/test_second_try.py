@@ -73,6 +73,12 @@ def test_a_repetition_that_improves_one_thing_alone_is_not_kept(residual: float,
     assert best.sigma == first.sigma and [item.kept for item in best.tries] == [True, False, False]
 
 
+def test_every_repetition_has_a_multiple_of_what_was_estimated() -> None:
+    script, first = Scripted(failed(0.6, 0.9), failed(0.3, 0.5), failed(0.1, 0.2)), ready()
+    best = run_with_second_try(first, script)
+    assert script.sigmas == [first.sigma * factor for factor in (1, 2, 4)] and [item.kept for item in best.tries] == [True] * 3
+
+
 def test_what_was_given_or_is_not_failed_is_run_once() -> None:
     for one, level in ((ready(sigma=0.02), "failed"), (ready(), "doubtful")):
         script = Scripted(Verdict(level, (Note("x", "x"),), FAILED))  # type: ignore[arg-type]  # two of the three levels
