@@ -86,6 +86,8 @@ def test_a_picture_is_continued_and_kept() -> None:
 def test_degrading_tells_what_it_clips_and_containers_keep_it_all(tmp_path: Path, kind: Any, bits: int) -> None:
     alpha = np.full((16, 16, 1), 40, kind)
     dark = np.concatenate([np.zeros((16, 16, 3), kind), alpha], 2)
+    hardly = torch.full((3, 64, 64), 0.5).index_fill(1, torch.tensor(0), 1.0)
+    assert degrade(hardly, "denoise", sigma=0.05).notes == ()
     made = degrade(dark, "denoise", sigma=0.1, seed=3)
     assert len(made.notes) == 1 and 45 <= int(made.notes[0].split()[0]) <= 55 and "were clipped" in made.notes[0]
     degrade_file(dark, tmp_path / "kept.npz", "denoise", sigma=0.1)

@@ -113,6 +113,8 @@ def test_examples_have_the_noise_and_the_guides_they_claim(tmp_path: Path) -> No
         low = torch.where(examples.level > 0, TASK.coarse_sigma_low, TASK.sigma_low)
         assert bool((examples.sigma >= low).all()) and bool((examples.sigma <= TASK.sigma_high).all())
         assert bool((examples.sigma / 2**examples.guides <= net.config.expert_max).all())
+    little = draw_examples(net, photos, replace(TASK, sigma_high=TASK.sigma_low), 0, 0, False)
+    assert 1 in {examples.guides for examples in little} and 0 not in {examples.guides for examples in little}
 
 
 def test_one_large_picture_among_many_small_ones_is_found(tmp_path: Path) -> None:

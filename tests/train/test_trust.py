@@ -20,7 +20,7 @@ from leader.restoration.choice import Choice
 from leader.restoration.restore import restore
 from leader.train import defaults, trust_files
 from leader.train import trust_runs as runs
-from leader.train.trust_fit import FitSettings, Lesson, fit_calibration, fit_referee, loss, make_lesson, ratios
+from leader.train.trust_fit import FitSettings, Lesson, _draw_batch, fit_calibration, fit_referee, loss, make_lesson, ratios
 from leader.trust import calibration
 from leader.trust.calibration import Calibration, beside
 from leader.trust.evidence import CHANNELS
@@ -276,6 +276,13 @@ def test_a_referee_learns_the_size_of_errors_and_looks_at_open_pixels_alone() ->
     further = fit_referee(lessons, FitSettings(steps=1, crop=32, rate=1e-6), start=referee)
     torch.testing.assert_close(further(fresh), referee(fresh), atol=1e-3, rtol=1e-3)
     assert "no runs" in refusal(fit_referee, [])
+
+
+def test_crops_lie_every_way() -> None:
+    square = torch.arange(4.0).reshape(1, 2, 2)
+    lesson, settings = Lesson(square, square, torch.ones(2, 2, dtype=torch.bool)), FitSettings(batch=64, crop=2)
+    features, error, _ = _draw_batch([lesson], settings, torch.Generator().manual_seed(0))
+    assert torch.equal(features, error) and len(features.flatten(1).unique(dim=0)) == 8
 
 
 def test_calibration_makes_the_intervals_of_kept_runs_cover(folder: Path) -> None:

@@ -14,7 +14,15 @@ from leader.priors.variance_head import HeadShape, VarianceHead, head_file
 from leader.schedule import Schedule
 from leader.train.data import decode
 from leader.train.fit_gaussian import fit_coarse_gaussian
-from leader.train.variance import Answers, FitSettings, calibrate, collect, fit_variance, negative_log_likelihood
+from leader.train.variance import (
+    Answers,
+    FitSettings,
+    _read_pictures,
+    calibrate,
+    collect,
+    fit_variance,
+    negative_log_likelihood,
+)
 from tests.sentences import refusal
 from tests.train.pictures import write_pictures
 
@@ -87,6 +95,7 @@ def test_it_is_calibrated_and_local(fitted: tuple[TinyEpsPrior, VarianceHead, Pa
         errors.append((x0 - clean).square())
         variances.append(head(x, x0, prior.schedule.abar(t)))
     error, variance = torch.stack(errors), torch.stack(variances)
+    assert float((variance.std((-2, -1)) / variance.mean((-2, -1))).mean()) > 0.05, "it is not the same all over a picture"
     assert 0.8 < float(error.mean() / variance.mean()) < 1.25
     blocks = [nn.functional.avg_pool2d(v.flatten(0, 1), 8).flatten().argsort().argsort().float() for v in (error, variance)]
     assert float(torch.corrcoef(torch.stack(blocks))[0, 1]) > 0.5
@@ -181,3 +190,8 @@ def test_a_heads_likelihood_is_in_units_of_the_usual_error() -> None:
     factor = 6 * np.tanh(0.5 / 6)
     exact = np.mean([0.5 * (factor + 0.3 / (1 - abar) * np.exp(-factor)) for abar in (0.9, 0.2)])
     assert float(negative_log_likelihood(head, answers)) == pytest.approx(exact, rel=1e-5)
+
+
+def test_large_pictures_are_halved_and_grey_ones_have_one_channel(tmp_path: Path) -> None:
+    sizes = [tuple(_read_pictures(write_pictures(tmp_path, 1, size), 1)[0].shape) for size in ((530, 514), (530, 510))]
+    assert sizes == [(1, 257, 265), (1, 510, 530)]
