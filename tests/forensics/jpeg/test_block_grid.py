@@ -75,7 +75,7 @@ def test_no_standard_table_fits_what_repeats_itself() -> None:
 
 def test_a_table_is_compared_where_it_can_tell() -> None:
     """Values at one of its steps, 6 a band: in enough bands; beside cut ones, of which only larger steps and values count."""
-    steps = standard_luma(50).reshape(64).astype(np.float32)
+    steps = standard_luma(80).reshape(64).astype(np.float32)
     small, large = np.flatnonzero((steps >= 3) & (steps < 12))[:8], np.flatnonzero(steps >= 12)
 
     def look(bands: NDArray[np.intp], cut: NDArray[np.intp], share: float) -> tuple[int, float]:
@@ -84,5 +84,5 @@ def test_a_table_is_compared_where_it_can_tell() -> None:
         return _best(((steps[every] * sizes).astype(np.float32), every, np.arange(len(every)) >= 6 * len(bands)), -2.0)
 
     none = large[:0]
-    assert look(large[:9], none, 1) == (50, 1.0) and look(large[:9], large[9:30], 0.3) == (50, 1.0)
+    assert look(large[:9], none, 1) == (80, 1.0) and look(large[:9], large[9:30], 0.3) == (80, 1.0)
     assert look(np.repeat(large[:3], 3), none, 1)[1] == look(none, np.concatenate([np.repeat(large[:3], 4), small]), 1)[1] == -1
