@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
+from leader.forensics.defects.drawing import is_drawing
 from leader.forensics.noise.coloured import noise_spectrum, unevenness
 from leader.forensics.noise.estimate import PATCHY
 from leader.forensics.noise.shot import ShotNoise, share_of_weakest_colour, shot_noise
@@ -122,6 +123,27 @@ def test_points_of_light_and_dots_behind_jpeg_are_no_noise_and_noise_of_a_lid_is
         found = measure_noise(unit(file), None, 8, read_history(file))
         assert found.white == pytest.approx(level, rel=0.15) and found.spectrum is None, level
         assert level or found.shot is None
+
+
+def print_page(paper: int, ink: int, mode: str, size: int = 10) -> Image.Image:
+    """200 x 260 pixels full of small print."""
+    page = Image.new(mode, (260, 200), (paper,) * len(mode) if len(mode) > 1 else paper)
+    pen, font = ImageDraw.Draw(page), ImageFont.load_default(size)
+    for row, top in enumerate(range(8, 188, size + 4)):
+        words = ("it was the best of times, it was the age of wisdom, the season of light " * 2)[row : row + 46]
+        pen.text((10, top), words, fill=(ink,) * len(mode) if len(mode) > 1 else ink, font=font)
+    return page
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+@pytest.mark.parametrize(("paper", "ink"), [(255, 0), (0, 230)])
+def test_small_print_is_no_noise(mode: str, paper: int, ink: int) -> None:
+    page = print_page(paper, ink, mode)
+    assert measure_noise(unit(page)).sigma < 0.01
+    file = jpeg(page, 85)
+    found = measure_noise(unit(file), None, 8, read_history(file))
+    assert found.white < 0.02 and found.spectrum is None and found.shot is None
+    assert is_drawing(unit(page)) and is_drawing(unit(file)) == (paper == 255)
 
 
 def test_noise_of_light_is_whole_along_every_axis_where_channels_differ() -> None:

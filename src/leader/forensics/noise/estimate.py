@@ -25,7 +25,7 @@ from leader.forensics.jpeg.compression_spectrum import compression_spectrum
 from leader.forensics.jpeg.noise_curve import read_noise_before
 from leader.forensics.jpeg.quantised_noise import compression_error, step_error
 from leader.forensics.noise.coloured import noise_spectrum
-from leader.forensics.noise.grey import find_faintest, grey_noise
+from leader.forensics.noise.grey import find_faintest, grey_noise, is_print
 from leader.forensics.noise.level import estimate_noise
 from leader.forensics.noise.light import light_noise
 from leader.forensics.noise.shot import ShotNoise, shot_noise
@@ -96,6 +96,8 @@ def noise_behind(pixels: Array, known: Flags | None, bits: int, history: JpegHis
         if shot is not None:  # what dark places have would pass for all there is
             return NoiseEstimate(shot.level(pixels if known is None else pixels[known]), 0.0, least, None, None, shot)
         white, grey = _white_of_pixels(pixels, known), pixels.mean(2, keepdims=True)
+        if _is_print(pixels, known, white, least):
+            return NoiseEstimate(0.0, 0.0, least)
         limit = white_limit(grey, known) if pixels.shape[2] == 3 else 0.0
         spectrum = noise_spectrum(pixels, known, least, limit=limit)
         if spectrum is None and limit >= find_faintest(white, least):
@@ -105,6 +107,8 @@ def noise_behind(pixels: Array, known: Flags | None, bits: int, history: JpegHis
     before = read_noise_before(pixels, history, known, max(least, compression))
     if before is None:
         return NoiseEstimate(_white_of_pixels(pixels, known), compression, least, history)
+    if _is_print(pixels, known, before.level, max(least, compression)):
+        return NoiseEstimate(0.0, compression, least, history)
     if before.shot is not None:
         return NoiseEstimate(before.level, compression, least, history, None, before.shot)
     # around holes, defects smeared by compression look the same
@@ -186,8 +190,20 @@ def _chroma_was_enlarged(pixels: Array) -> bool:
 
 def _grey(pixels: Array, known: Flags | None, level: float, white: float, least: float) -> NoiseSpectrum | None:
     """Noise of this level that is the same in all colours, if that is what it is."""
-    seen = pixels if known is None else pixels[known]
+    seen = _list_pixels(pixels, known)
+    if is_print(seen.mean(-1), level, least):
+        return None
     return grey_noise(level, white, least, float(((seen <= 0) | (seen >= 1)).mean()))
+
+
+def _list_pixels(pixels: Array, known: Flags | None) -> Array:
+    """[N, C], the valid ones."""
+    return pixels.reshape(-1, pixels.shape[2]) if known is None else pixels[known]
+
+
+def _is_print(pixels: Array, known: Flags | None, level: float, least: float) -> bool:
+    """Whether a picture without colour is small print, not noise of this level."""
+    return pixels.shape[2] == 1 and is_print(_list_pixels(pixels, known)[:, 0], level, least)
 
 
 def _level_of_grey(plane: Array, known: Flags | None, limit: float) -> float:

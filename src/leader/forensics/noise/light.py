@@ -80,7 +80,10 @@ def light_noise(pixels: Array, known: Flags | None, least: float) -> LightNoise 
         return None
     faintest = FAINTEST_GREY
     if pixels.shape[2] == 3:
-        faintest, of_light = FAINTEST, of_light.weakened(share_of_weakest_colour(of_light, coefficients, mean))
+        share = share_of_weakest_colour(of_light, coefficients, mean)
+        if share == 0:  # a picture without colour in three channels
+            return None
+        faintest, of_light = FAINTEST, of_light.weakened(share)
     found = LightNoise(of_light.gain, of_light.floor, least)
     dark, bright = found.std(np.array([0.2, 0.8]))
     return found if found.floor >= faintest**2 and (dark / bright) ** 2 > FALLING else None
