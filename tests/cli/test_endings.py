@@ -11,12 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from leader.cli import app
-from leader.priors.pyramid import embedded_file
 from tests.cheap_prior import CheapPrior
 
 runner = CliRunner()
 WORDS = ["restore", "in.png", "out.png", "--task", "denoise", "--steps", "2", "--sigma", "0.1", "--keep-failed"]
-WEIGHTS = str(embedded_file())
 START = "from leader.cli import main; main()"
 
 
@@ -90,7 +88,7 @@ def test_closed_streams(shell: str) -> None:
     assert ended.returncode == 0 and ended.stderr == ""
 
 
-@pytest.mark.parametrize("words", [["estimators"], ["--help"], ["priors", "inspect", WEIGHTS]])
+@pytest.mark.parametrize("words", [["estimators"], ["--help"]])
 def test_a_reader_that_has_gone(words: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
