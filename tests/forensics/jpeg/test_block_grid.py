@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from leader.forensics.jpeg.block_grid import find_history
 from leader.forensics.jpeg.blocks import DCT
@@ -29,6 +29,17 @@ def test_the_grid_of_a_cropped_copy(quality: int, noise: float, subsampling: int
 def test_no_grid_where_there_was_no_jpeg(index: int) -> None:
     assert find_history(unit(photograph(index))) is None
     assert find_history(unit(photograph(index, 10))) is None
+
+
+def test_no_grid_in_a_screenshot_unless_it_was_a_jpeg() -> None:
+    """Rows that repeat themselves have few coefficients, which are multiples of anything; JPEG leaves ripples between them."""
+    screen = Image.new("RGB", (400, 264), (245, 246, 248))
+    pen = ImageDraw.Draw(screen)
+    for top in range(16, 250, 44):
+        pen.rectangle((20, top, 380, top + 36), fill=(252, 252, 252), outline=(210, 210, 215))
+        pen.text((34, top + 10), "status", fill=(60, 60, 60))
+    assert find_history(unit(screen)) is None
+    assert find_history(unit(jpeg(screen, 60))) is not None
 
 
 def test_no_grid_in_flat_tiny_or_resized_pictures() -> None:

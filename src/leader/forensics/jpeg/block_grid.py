@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
-from leader.forensics.jpeg.blocks import CHROMA, Array, Blocks, Flags, compute_luma, middle_blocks, transform_blocks
+from leader.forensics.jpeg.blocks import (
+    CHROMA,
+    Array,
+    Blocks,
+    Flags,
+    compute_luma,
+    middle_blocks,
+    split_blocks,
+    transform_blocks,
+)
 from leader.forensics.jpeg.standard_grid import MOST_BLOCKS_FOR_GRID, NOT_ZERO, SMALLEST_STEP, find_standard, take_blocks
 from leader.pictures.jpeg_history import JpegHistory, standard_chroma, standard_luma
 from leader.transforms import BLOCK
@@ -20,6 +29,7 @@ MOST_BLOCKS_FOR_STEPS, SEARCHED_BLOCKS = _CONSTANTS.counts("most_blocks_for_step
 LARGEST_STEP = _CONSTANTS.count("largest_step")
 CLEAR_STEP = _CONSTANTS.number("clear_step")
 VOTES = _CONSTANTS.count("votes")
+CONTRAST, ABRUPT = _CONSTANTS.numbers("contrast", "abrupt")
 SINGLE = 0.01
 """Above the error of a mean cosine in single precision: coefficients are at most 680 half turns."""
 SEARCHED = (
@@ -49,7 +59,7 @@ def find_history(pixels: Array) -> JpegHistory | None:
         return None
     standard = find_standard(take_blocks(plane, clear))
     offset = _grid(take_blocks(plane, clear), plane.shape) if standard is None else standard.offset
-    if offset is None:
+    if offset is None or _is_untouched(plane, clear):
         return None
     if standard is not None and standard.score > CLEAR_STEP:
         quality = standard.quality
@@ -66,6 +76,21 @@ def find_history(pixels: Array) -> JpegHistory | None:
     full = np.count_nonzero(blue) >= VOTES  # otherwise chroma was enlarged smoothly, which hides its steps
     chroma = np.where(blue > 0, blue, standard_chroma(quality).reshape(BLOCK, BLOCK))
     return JpegHistory(_table(luma), _table(chroma), (1, 1) if full else (2, 2), offset, found=True)
+
+
+def _is_untouched(plane: Array, clear: Flags) -> bool:
+    """Whether areas of one colour end without the ripples that JPEG leaves in every block with an edge: a drawing, whose few
+    coefficients are multiples of anything.
+    """
+    blocks, whole = split_blocks(plane), split_blocks(clear)
+    here = (..., slice(-1), slice(-1))
+    sides = ((..., slice(1, None), slice(-1)), (..., slice(-1), slice(1, None)))
+    known = whole[here] & (np.ptp(blocks, axis=(2, 3)) >= CONTRAST)[..., None, None]
+    alike = np.ones_like(known)
+    for side in sides:
+        known &= whole[side]
+        alike &= blocks[here] == blocks[side]
+    return bool(known.any()) and float(alike[known].mean()) >= ABRUPT
 
 
 def matches_history(pixels: Array, history: JpegHistory) -> bool:

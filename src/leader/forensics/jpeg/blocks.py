@@ -57,11 +57,11 @@ def finest_detail(plane: Array) -> float:
 def transform_blocks(plane: Array, offset: tuple[int, int] = (0, 0), known: Flags | None = None) -> Blocks:
     """The whole blocks of a plane [H, W] in 0..255; a block is known where all its pixels are."""
     top, left = offset[0] % BLOCK, offset[1] % BLOCK
-    tiles = _tiles(plane[top:, left:] - 128)
+    tiles = split_blocks(plane[top:, left:] - 128)
     coefficients = np.einsum("ki,rcij,lj->rckl", DCT, tiles, DCT, optimize=PATH)
     whole = np.ones(tiles.shape[:2], bool)
     if known is not None:
-        whole = np.asarray(_tiles(known[top:, left:]).all(axis=(2, 3)))
+        whole = np.asarray(split_blocks(known[top:, left:]).all(axis=(2, 3)))
     return Blocks(coefficients, whole)
 
 
@@ -93,7 +93,8 @@ def middle_blocks(shape: tuple[int, ...], most: int) -> tuple[slice, slice]:
     return slice(top, top + side + BLOCK), slice(left, left + side + BLOCK)
 
 
-def _tiles(plane: NDArray[Any]) -> NDArray[Any]:
+def split_blocks(plane: NDArray[Any]) -> NDArray[Any]:
+    """The blocks [R, C, 8, 8] of a plane [H, W], without what is left over at the end."""
     rows, columns = plane.shape[0] // BLOCK, plane.shape[1] // BLOCK
     cut = plane[: rows * BLOCK, : columns * BLOCK]
     return cut.reshape(rows, BLOCK, columns, BLOCK).swapaxes(1, 2)
