@@ -1,7 +1,6 @@
 """Colours that a file describes by numbers: Display P3 as its profile would, others with a note."""
 
 import struct
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from leader.pictures import read_picture, write_picture
-from leader.pictures.colours import read_cicp
 from leader.pictures.deep import write_deep_png
 from leader.pictures.metadata import OWN_COLOURS
 from tests.pictures.test_pictures import chunk, rgb_profile
@@ -82,11 +80,3 @@ def test_a_profile_in_the_file_and_grey_need_no_numbers(tmp_path: Path) -> None:
         add_chunk(tmp_path / name, cicp(12, 13, 0, 1))
         picture = read_picture(tmp_path / name)
         assert picture.icc == icc and picture.metadata.notes == ()
-
-
-def test_numbers_stand_before_the_pixels_and_reading_them_moves_nothing() -> None:
-    head, pixels = b"\x89PNG\r\n\x1a\n", chunk(b"IDAT", b"12345")
-    for content, found in ((cicp(9, 16, 0, 1) + pixels, bytes((9, 16, 0, 1))), (pixels + cicp(9, 16, 0, 1), None)):
-        file = BytesIO(head + content)
-        file.seek(5)
-        assert read_cicp(file) == found and file.tell() == 5

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from leader.forensics import NotExamined, examine
-from leader.forensics.jpeg import noise_curve
 from leader.forensics.jpeg.noise_planes import read_chroma, read_luma
 from leader.forensics.jpeg.quantised_noise import NOISES, profile_noise
 from leader.forensics.noise.estimate import COARSE_COLOUR, COARSE_GROWING, NoiseEstimate
@@ -95,10 +94,6 @@ def test_clipped_noise_behind_jpeg_counts_as_before() -> None:
 def test_points_of_light_and_dots_on_white_are_no_noise() -> None:
     points = (np.random.default_rng(1).random((192, 256, 1)) < 0.02) * np.ones(3)
     assert read_noise(points, 85).white == read_noise(1 - points, 85).white == 0
-
-
-def test_where_nothing_tells_any_level_is_as_likely() -> None:
-    assert noise_curve._fit_law([np.zeros((3, len(noise_curve.LEVELS)))]).level == pytest.approx(0.3, rel=0.05)
 
 
 def test_white_noise_and_none_do_not_grow() -> None:
