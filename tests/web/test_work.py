@@ -227,7 +227,6 @@ def test_the_pace_counts_what_is_done_before_and_after_a_run(site: Site, monkeyp
 
 
 def test_a_forecast_estimates_the_noise_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where parts of a picture are known, an estimate takes as long as the rest of the forecast."""
     prepare, levels = work.prepare_repair, list[Any]()
 
     def note(site: Site, wish: Wish, *more: Any) -> Any:
