@@ -36,7 +36,7 @@ TASKS = {
 LEAVES, RETURNS = 3, 9
 """Layers of the body after which the branch begins and ends."""
 RATES = {"main": (2e-3, 3e-5), "expert": (5e-4, 2e-5)}
-"""Of Muon for the branch and of Adam for all else; with 2e-3 and 1e-4 both bodies lose 0.1 to 0.7 dB at first."""
+"""Of Muon for the branch and of Adam for all else; higher rates harm both bodies at first."""
 LAST_RATE = 0.02
 """Share of both that is left at the end."""
 AVERAGE = 0.999

@@ -58,8 +58,7 @@ class Findings:
             return False
         # colour, in which texture has next to nothing, would tell
         told = not self.grey and self.history is None and self.noise.spectrum is None
-        strong = self.noise_level >= TINY_NOISE
-        return told or not (self.drawing if strong else self.tiny)
+        return told or not self.tiny or self.noise_level >= TINY_NOISE
 
     @property
     def seems_noisy(self) -> bool:

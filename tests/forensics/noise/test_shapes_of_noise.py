@@ -212,7 +212,9 @@ def test_what_is_no_noise_of_light() -> None:
     patches = np.kron(np.random.default_rng(3).random((11, 11)) < 0.8, np.ones((12, 12)))[:SIDE, :SIDE, None]
     textured = (shadows**2.2 + 0.04 * patches * draw(4, 1)).clip(0, 1) ** (1 / 2.2)
     assert light_noise(textured, None, LEAST) is None
-    assert light_noise((shadows**2.2 + 0.04 * draw(4, 1)).clip(0, 1) ** (1 / 2.2), None, LEAST) is not None
+    grey = (shadows**2.2 + 0.04 * draw(4, 1)).clip(0, 1) ** (1 / 2.2)
+    assert light_noise(grey, None, LEAST) is not None
+    assert light_noise(np.repeat(grey, 3, axis=2), None, LEAST) is None  # and none of it is left along the axes of colour
     for dark in (False, True):  # patches in the shadows alone are texture, in the bright half they say nothing
         even = (shadows < np.median(shadows)) == dark
         light = shadows**2.2 + 0.04 * (even | (patches > 0)) * draw(4, 1)

@@ -61,7 +61,8 @@ def read_noise_before(pixels: Array, history: JpegHistory, known: Flags | None, 
     least  standard deviation that noise counts with at any brightness
     """
     luma, chroma = read_luma(pixels, history, known), read_chroma(pixels, history, known)
-    middle = float((pixels if known is None else pixels[known]).mean())
+    seen = pixels if known is None else pixels[known]
+    middle = float(seen.mean())
     bright, coloured = _sort_blocks(luma), [one for plane in chroma for one in _sort_blocks(plane)]
     if not bright:
         return None
@@ -71,9 +72,8 @@ def read_noise_before(pixels: Array, history: JpegHistory, known: Flags | None, 
         return NoiseBefore(0.0, 0.0, None)
     law = _fit_law(votes + [one.vote(_grow(one.pixels, middle)) for one in coloured])
     falling = _read_light(bright, coloured, middle, law, least)
-    level_of_light = 0.0 if falling is None else falling.level(pixels if known is None else pixels[known])
-    if level_of_light > BEYOND_ERROR * least:
-        return NoiseBefore(level_of_light, 0.0, falling)
+    if falling is not None and falling.level(seen) > BEYOND_ERROR * least:
+        return NoiseBefore(falling.level(seen), 0.0, falling)
     share = float(SHARES[law.row])
     floor, gain = law.level**2 * (1 - share), law.level**2 * share / middle
     found = ShotNoise(gain, floor, least) if gain >= LEAST_GAIN else None
@@ -128,7 +128,7 @@ def _fall(pixels: Array, middle: float) -> Array:
     """The same [LIGHT_SHARES, LEVELS, Q, C] of noise of light; where it exceeds the light, as where both are as strong."""
     share, slope = LIGHT_SHARES[:, None, None, None], middle ** (1 - GAMMA) / GAMMA
     floor = np.sqrt(1 - share) * LEVELS[:, None, None] / slope
-    light = np.maximum(pixels**GAMMA, floor)
+    light = np.maximum(pixels.clip(0) ** GAMMA, floor)
     variance = floor**2 + share * (LEVELS[:, None, None] / slope) ** 2 * light / middle**GAMMA
     return np.asarray(light ** (1 / GAMMA - 1) / GAMMA * np.sqrt(variance))
 
